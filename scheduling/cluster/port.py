@@ -1,0 +1,99 @@
+"""The wall to Kubernetes: everything that Berth asks of a cluster, in eight verbs.
+
+The same adapter (`client.py`) stands behind it in the demo, in tests and in production; only the server differs.
+Every verb may be repeated: twice is the same as once. Failures are `ClusterError`s with a sentence.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from scheduling.planning.facts import NodeFact, ObjectFact, PodFact, Problem
+
+Document = Mapping[str, Any]
+"""A Kubernetes object as plain dicts and lists."""
+
+
+class ClusterError(Exception):
+    """The cluster could not do it; the text is a sentence. `retry` says whether trying again can help."""
+
+    def __init__(self, text: str, *, status: int | None = None, retry: bool = True, after: float | None = None) -> None:
+        super().__init__(text)
+        self.status = status
+        self.retry = retry
+        self.after = after  # seconds, from Retry-After
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """Names one object; `uid` guards against a namesake."""
+
+    kind: str  # StatefulSet, Job, Namespace, PersistentVolumeClaim, ...
+    namespace: str
+    name: str
+    uid: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolSize:
+    """What the provider says of one pool."""
+
+    pool: str
+    wished: int
+    ready: int
+    message: str = ""  # the provider's own words when it cannot deliver
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One consistent look: all lists read, or `complete` is False and `problems` says what is missing."""
+
+    at: datetime
+    nodes: tuple[NodeFact, ...]
+    pods: tuple[PodFact, ...]
+    objects: tuple[ObjectFact, ...]
+    sizes: tuple[PoolSize, ...]
+    complete: bool
+    problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Exposition:
+    """What the DCGM exporter of one node printed, or why it could not be read."""
+
+    node: str
+    text: str | None
+    problem: str = ""
+
+
+class ClusterPort(Protocol):
+    def observe(self, now: datetime) -> Observation:
+        """Nodes, pods, our objects and pool sizes."""
+
+    def put(self, document: Document) -> str:
+        """Server-side apply one document under its deterministic name; returns its uid.
+
+        Refuses (ClusterError, retry=False) when an object of that name belongs to somebody else.
+        """
+
+    def remove(self, ref: Ref) -> bool:
+        """Delete one object of ours; True when it was still there. Somebody else's is never touched."""
+
+    def scale(self, ref: Ref, replicas: int) -> None:
+        """Set the replicas of a StatefulSet of ours."""
+
+    def cordon(self, node: str, *, on: bool, marks: Mapping[str, str | None]) -> None:
+        """(Un)mark a node unschedulable and set or remove (None) annotations of ours."""
+
+    def cut(self, node: str, config: str) -> None:
+        """Ask the MIG manager for another layout by the node's label."""
+
+    def resize(self, pool: str, nodes: int, drop: Iterable[str]) -> None:
+        """Ask the provider for `nodes` nodes, and to give back `drop` first."""
+
+    def logs(self, namespace: str, pod: str, *, lines: int) -> str:
+        """The last lines that the pod's main container printed."""
+
+    def metrics(self, nodes: Iterable[str]) -> list[Exposition]:
+        """DCGM expositions of these nodes; a node that fails yields a problem, never an exception."""
