@@ -270,6 +270,7 @@ class WorkloadFact:
     idle_limit: td | None = None  # None: never sleeps by itself
     ends_at: datetime | None = None  # asked-for duration is over then
     shunned: frozenset[str] = frozenset()  # nodes that refused it
+    stopping_to: Phase | None = None  # while stopping: asleep or ended
 
     @property
     def share(self) -> F:
