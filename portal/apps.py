@@ -6,4 +6,4 @@ class PortalConfig(AppConfig):
 
     def ready(self) -> None:
         """Make the Celery application the one that tasks find, in every process that runs Django."""
-        from portal import celery  # noqa: F401
+        from portal import celery  # noqa: F401, PLC0415 (only once Django is ready)

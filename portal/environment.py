@@ -21,7 +21,7 @@ def env(name: str, default: str = "") -> str:
     return os.environ.get(name, "").strip() or default
 
 
-def envbool(name: str, default: bool) -> bool:
+def envbool(name: str, *, default: bool) -> bool:
     text = env(name)
     if not text:
         return default
@@ -165,7 +165,9 @@ def envorigin(name: str, default: str, *, insecure: bool) -> SplitResult:
     """The portal's own address, as people type it. Plain http is for this machine alone, or where `insecure`."""
     parts = envurl(name, default, schemes=("http", "https"))
     if not parts.hostname or parts.path.strip("/") or parts.query or parts.fragment:
-        raise ImproperlyConfigured(f"{name} is {parts.geturl()!r}; write scheme and host only: https://berth.example.org.")
+        raise ImproperlyConfigured(
+            f"{name} is {parts.geturl()!r}; write scheme and host only: https://berth.example.org."
+        )
     if parts.scheme == "http" and parts.hostname not in LOOPBACK and not insecure:
         raise ImproperlyConfigured(f"{name} is {parts.geturl()!r}, which sends sessions in the clear; write https://.")
     return parts

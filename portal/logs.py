@@ -29,7 +29,7 @@ def logging_config(level: str, *, readable: bool) -> dict[str, Any]:
             "lines": {
                 "()": structlog.stdlib.ProcessorFormatter,
                 "foreign_pre_chain": [*SHARED, structlog.stdlib.PositionalArgumentsFormatter()],
-                "processors": endings(readable),
+                "processors": endings(readable=readable),
             }
         },
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "lines"}},
@@ -40,7 +40,7 @@ def logging_config(level: str, *, readable: bool) -> dict[str, Any]:
     return config
 
 
-def endings(readable: bool) -> list[structlog.typing.Processor]:
+def endings(*, readable: bool) -> list[structlog.typing.Processor]:
     """The last processors: they turn an event into the text of a line."""
     without_meta = structlog.stdlib.ProcessorFormatter.remove_processors_meta
     if readable:

@@ -23,9 +23,7 @@ BERTH_CURRENCY = read.envcurrency("BERTH_CURRENCY", "EUR")
 # Tables
 
 DATABASES = {
-    "default": read.envdatabase(
-        "DATABASE_URL", FOLDER, pool=read.envint("BERTH_DATABASE_POOL", 16, least=0, most=200)
-    )
+    "default": read.envdatabase("DATABASE_URL", FOLDER, pool=read.envint("BERTH_DATABASE_POOL", 16, least=0, most=200))
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 EMBEDDED = DATABASES["default"]["ENGINE"].endswith("sqlite3")
@@ -149,22 +147,20 @@ TEMPLATES = [
     }
 ]
 
-# Files that never change while we run. A served portal names them by their content; `collectstatic` does that.
+# Static files: found where they are written, or, with BERTH_STATIC_ROOT, where `collectstatic` put them for good
 
 STATIC_URL = "/static/"
-STATIC_ROOT = Path(read.env("BERTH_STATIC_ROOT", str(BASE_DIR / "staticfiles")))
 STATICFILES_DIRS = [BASE_DIR / "static"]
-WHITENOISE_USE_FINDERS = EMBEDDED
-WHITENOISE_AUTOREFRESH = DEBUG
-WHITENOISE_ALLOW_ALL_ORIGINS = False
-if EMBEDDED:
-    STATIC_STORAGE = "django.contrib.staticfiles.storage.StaticFilesStorage"
-else:
-    STATIC_STORAGE = "whitenoise.storage.CompressedManifestStaticFilesStorage"
+STATIC_ROOT = Path(read.env("BERTH_STATIC_ROOT")).resolve() if read.env("BERTH_STATIC_ROOT") else None
+COLLECTED = "whitenoise.storage.CompressedManifestStaticFilesStorage"  # names files by their content
+FOUND = "django.contrib.staticfiles.storage.StaticFilesStorage"
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": STATIC_STORAGE},
+    "staticfiles": {"BACKEND": COLLECTED if STATIC_ROOT else FOUND},
 }
+WHITENOISE_USE_FINDERS = not STATIC_ROOT
+WHITENOISE_AUTOREFRESH = DEBUG
+WHITENOISE_ALLOW_ALL_ORIGINS = False
 MEDIA_ROOT = FOLDER / "media"
 
 # Language and time

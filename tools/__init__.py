@@ -1,0 +1,1 @@
+"""What builds, tests and judges the project. Nothing here runs in production."""
