@@ -73,10 +73,13 @@ class NodePool(models.Model):
         ordering = ["cluster__name", "name"]
         constraints = [
             models.UniqueConstraint(name="a_pool_has_one_name_per_cluster", fields=["cluster", "name"]),
-            models.CheckConstraint(name="min_nodes_is_not_above_max_nodes", condition=Q(min_nodes__lte=Column("max_nodes"))),
+            models.CheckConstraint(
+                name="min_nodes_is_not_above_max_nodes", condition=Q(min_nodes__lte=Column("max_nodes"))
+            ),
             models.CheckConstraint(
                 name="only_shared_cards_have_replicas",
-                condition=Q(sharing__in=["whole", "mig"], replicas=1) | Q(sharing__in=["time-slice", "mps"], replicas__gte=2),
+                condition=Q(sharing__in=["whole", "mig"], replicas=1)
+                | Q(sharing__in=["time-slice", "mps"], replicas__gte=2),
             ),
             models.CheckConstraint(name="pool_sharing_is_known", condition=known("sharing", facts.Sharing)),
             models.CheckConstraint(name="pool_capacity_is_known", condition=known("capacity", facts.Capacity)),
@@ -121,6 +124,7 @@ class Node(models.Model):
     cards = models.PositiveSmallIntegerField()
     schedulable = models.BooleanField()
     facts = models.JSONField()
+    foreign = models.JSONField(default=dict, help_text="Units held by pods that are not ours, by resource.")
     usable_since = models.DateTimeField(null=True, blank=True, help_text="When its GPUs were first advertised.")
     empty_since = models.DateTimeField(null=True, blank=True, help_text="Since when it holds none of our pods.")
     seen_at = models.DateTimeField()

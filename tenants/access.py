@@ -37,7 +37,9 @@ class Standing:
     def teams_with(self, *roles: Role) -> list[Team]:
         """Teams in which the person has any of these roles (any role at all, when none is named), by name."""
         wanted = {str(role) for role in roles}
-        found = [team for pk, team in self.teams.items() if self.roles.get(pk) and (not wanted or wanted & self.roles[pk])]
+        found = [
+            team for pk, team in self.teams.items() if self.roles.get(pk) and (not wanted or wanted & self.roles[pk])
+        ]
         return sorted(found, key=lambda team: team.name)
 
     def readable(self) -> list[UUID]:

@@ -14,7 +14,14 @@ MOST_CARDS = F(10_000)
 
 @transaction.atomic
 def ask_quota(
-    *, team: Team, by: User, model: str, amount: F, reason: str, now: datetime, until: datetime | None = None,
+    *,
+    team: Team,
+    by: User,
+    model: str,
+    amount: F,
+    reason: str,
+    now: datetime,
+    until: datetime | None = None,
     waits_for_it: str = "",
 ) -> QuotaRequest:
     """Ask the team's leads for a grant to oneself. Refuses nonsense amounts, a past end and an empty reason."""
@@ -23,14 +30,25 @@ def ask_quota(
     if not reason.strip():
         raise Refused("Say in a sentence what the cards are for: the lead decides by it.", field="reason")
     return QuotaRequest.objects.create(
-        team=team, asked_by=by, asked_at=now, model=model, amount=amount, until=until, reason=reason.strip(),
+        team=team,
+        asked_by=by,
+        asked_at=now,
+        model=model,
+        amount=amount,
+        until=until,
+        reason=reason.strip(),
         waits_for_it=waits_for_it,
     )
 
 
 @transaction.atomic
 def approve(
-    request: QuotaRequest, *, by: User, now: datetime, amount: F | None = None, until: datetime | None = None,
+    request: QuotaRequest,
+    *,
+    by: User,
+    now: datetime,
+    amount: F | None = None,
+    until: datetime | None = None,
     note: str = "",
 ) -> Grant:
     """Grant what was asked for, or less, or until a date; within what the parent has left to give."""
@@ -41,8 +59,16 @@ def approve(
     if given > request.amount:
         raise Refused(f"Asked were {request.amount} cards; approve that or less.", field="amount")
     _check_parent(request.team, request.model, given, now, ends)
-    _decide(request, RequestState.PENDING, RequestState.APPROVED, by=by, now=now, note=note,
-            offered_amount=given, offered_until=ends)
+    _decide(
+        request,
+        RequestState.PENDING,
+        RequestState.APPROVED,
+        by=by,
+        now=now,
+        note=note,
+        offered_amount=given,
+        offered_until=ends,
+    )
     return _grant(request, given, ends, by=by, now=now)
 
 
@@ -64,8 +90,16 @@ def counter(
     if amount == request.amount and until == request.until:
         raise Refused("The offer equals what was asked for; approve it instead.", field="amount")
     _check_parent(request.team, request.model, amount, now, until)
-    _decide(request, RequestState.PENDING, RequestState.COUNTERED, by=by, now=now, note=note.strip(),
-            offered_amount=amount, offered_until=until)
+    _decide(
+        request,
+        RequestState.PENDING,
+        RequestState.COUNTERED,
+        by=by,
+        now=now,
+        note=note.strip(),
+        offered_amount=amount,
+        offered_until=until,
+    )
 
 
 @transaction.atomic
@@ -100,8 +134,16 @@ def withdraw(request: QuotaRequest, *, by: User, now: datetime) -> None:
 
 @transaction.atomic
 def give_grant(
-    *, team: Team, model: str, amount: F, by: User, now: datetime, starts_at: datetime | None = None,
-    ends_at: datetime | None = None, member: User | None = None, reason: str = "",
+    *,
+    team: Team,
+    model: str,
+    amount: F,
+    by: User,
+    now: datetime,
+    starts_at: datetime | None = None,
+    ends_at: datetime | None = None,
+    member: User | None = None,
+    reason: str = "",
 ) -> Grant:
     """A grant without a request, by the operator or a lead of the parent; bounded by the parent's numbers."""
     _check_amount(amount, field="amount")
@@ -110,8 +152,15 @@ def give_grant(
         raise Refused("A grant ends after it starts; choose a later end.", field="ends_at")
     _check_parent(team, model, amount, begins, ends_at)
     return Grant.objects.create(
-        team=team, member=member, model=model, amount=amount, starts_at=begins, ends_at=ends_at,
-        made_by=by, made_at=now, reason=reason,
+        team=team,
+        member=member,
+        model=model,
+        amount=amount,
+        starts_at=begins,
+        ends_at=ends_at,
+        made_by=by,
+        made_at=now,
+        reason=reason,
     )
 
 
@@ -126,8 +175,16 @@ def end_grant(grant: Grant, *, now: datetime) -> None:
 
 def _grant(request: QuotaRequest, amount: F, until: datetime | None, *, by: User, now: datetime) -> Grant:
     return Grant.objects.create(
-        team_id=request.team_id, member_id=request.asked_by_id, model=request.model, amount=amount, starts_at=now,
-        ends_at=until, request=request, made_by=by, made_at=now, reason=request.reason,
+        team_id=request.team_id,
+        member_id=request.asked_by_id,
+        model=request.model,
+        amount=amount,
+        starts_at=now,
+        ends_at=until,
+        request=request,
+        made_by=by,
+        made_at=now,
+        reason=request.reason,
     )
 
 

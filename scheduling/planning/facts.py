@@ -286,6 +286,7 @@ class QuotaFact:
     model: str
     granted: F
     own: Mapping[int, F] = field(default_factory=dict)  # member -> granted to this member alone
+    elsewhere: Mapping[int, F] = field(default_factory=dict)  # member -> held in other clusters
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,261 @@
+"""From rows to facts: the picture that the planner looks at, made from the tables alone or with a fresh observation."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from datetime import timedelta as td
+from fractions import Fraction as F
+from typing import Any
+from uuid import UUID, uuid4
+
+import msgspec
+
+from scheduling.cluster.port import Observation
+from scheduling.models import Cluster, Flavor, Node, NodePool, Placement, Workload
+from scheduling.planning.facts import (
+    HOLDING,
+    Capacity,
+    Desired,
+    FlavorFact,
+    Kind,
+    NodeFact,
+    Phase,
+    PodFact,
+    PoolFact,
+    QuotaFact,
+    Reason,
+    Sharing,
+    Snapshot,
+    WorkloadFact,
+)
+from tenants.models import RequestState, Team, User
+from tenants.quota import NOTHING, Quota
+from tenants.selectors import quotas
+
+
+def from_tables(cluster: Cluster, now: datetime) -> Snapshot:
+    """The picture as of the last look, with our own placements standing for the pods. No call to the cluster."""
+    rows = list(cluster.nodes.all())
+    placements = list(_open_placements(cluster))
+    pods = [_pod_of(placement) for placement in placements] + [pod for row in rows for pod in _foreign_pods(row)]
+    return Snapshot(
+        now=now,
+        pools=tuple(pool_fact(pool) for pool in cluster.pools.all()),
+        nodes=tuple(node_fact(row) for row in rows),
+        pods=tuple(pods),
+        objects=(),
+        workloads=workload_facts(cluster, placements),
+        quotas=quota_facts(now, cluster),
+        empty_since={row.name: row.empty_since for row in rows if row.empty_since},
+    )
+
+
+def from_look(cluster: Cluster, seen: Observation, nodes: Sequence[NodeFact], now: datetime) -> Snapshot:
+    """The picture of a fresh look: what the cluster says, beside what the tables say. `nodes` carry our own marks."""
+    return Snapshot(
+        now=now,
+        pools=tuple(pool_fact(pool) for pool in cluster.pools.all()),
+        nodes=tuple(nodes),
+        pods=seen.pods,
+        objects=seen.objects,
+        workloads=workload_facts(cluster, list(_open_placements(cluster))),
+        quotas=quota_facts(now, cluster),
+        complete=seen.complete,
+        problems=seen.problems,
+        empty_since=dict(cluster.nodes.exclude(empty_since=None).values_list("name", "empty_since")),
+    )
+
+
+def pool_fact(pool: NodePool) -> PoolFact:
+    return PoolFact(
+        name=pool.name,
+        model=pool.model,
+        sharing=Sharing(pool.sharing),
+        replicas=pool.replicas,
+        capacity=Capacity(pool.capacity),
+        cards_per_node=pool.cards_per_node,
+        cpu_milli=pool.cpu_milli,
+        host_memory_mib=pool.host_memory_mib,
+        min_nodes=pool.min_nodes,
+        max_nodes=pool.max_nodes,
+        wished_nodes=pool.wished_nodes,
+        layout=pool.layout,
+        layouts=tuple(pool.layouts),
+        empty_after=td(minutes=pool.empty_minutes),
+        resizable=pool.provider != "static",
+        spread=pool.spread,
+    )
+
+
+def flavor_fact(flavor: Flavor) -> FlavorFact:
+    return FlavorFact(
+        sku=flavor.sku,
+        model=flavor.model,
+        sharing=Sharing(flavor.sharing),
+        profile=flavor.profile,
+        replicas=flavor.replicas,
+        share=flavor.share,
+        memory_mib=flavor.memory_mib,
+        capacity=Capacity(flavor.capacity),
+    )
+
+
+def node_fact(row: Node) -> NodeFact:
+    return msgspec.convert(row.facts, NodeFact, dec_hook=_decode)
+
+
+def node_json(fact: NodeFact) -> Any:
+    return msgspec.to_builtins(fact, enc_hook=str)
+
+
+def quota_facts(now: datetime, cluster: Cluster) -> tuple[QuotaFact, ...]:
+    """What each team may hold of each model now, and what its members hold in other clusters. Two queries."""
+    elsewhere: dict[tuple[UUID, str], dict[int, F]] = defaultdict(dict)
+    for (team, model, member), cards in held(exclude=cluster).items():
+        elsewhere[(team, model)][member] = cards
+    found = dict(quotas(now))
+    for key in elsewhere:
+        found.setdefault(key, Quota())
+    return tuple(
+        QuotaFact(team=team, model=model, granted=quota.granted, own=quota.own, elsewhere=elsewhere[(team, model)])
+        for (team, model), quota in sorted(found.items(), key=lambda item: (str(item[0][0]), item[0][1]))
+    )
+
+
+def held(*, teams: Iterable[UUID] | None = None, exclude: Cluster | None = None) -> Mapping[tuple[UUID, str, int], F]:
+    """Cards held by each member of each team, by model: of workloads that are placed, starting, running or stopping."""
+    rows = Workload.objects.filter(phase__in=HOLDING)
+    if exclude is not None:
+        rows = rows.exclude(cluster=exclude)
+    if teams is not None:
+        rows = rows.filter(team__in=list(teams))
+    found: dict[tuple[UUID, str, int], F] = defaultdict(lambda: NOTHING)
+    for team, member, model, share, count in rows.values_list(
+        "team_id", "owner_id", "flavor__model", "flavor__share", "count"
+    ):
+        found[(team, model, member)] += share * count
+    return found
+
+
+def workload_facts(cluster: Cluster, placements: Sequence[Placement]) -> tuple[WorkloadFact, ...]:
+    """All workloads of a cluster that have not ended. One query, beside the placements given."""
+    open_of = {placement.workload_id: placement for placement in placements}
+    rows = Workload.objects.filter(cluster=cluster).exclude(phase=Phase.ENDED).select_related("flavor", "quota_request")
+    limits = dict(cluster.pools.values_list("name", "idle_minutes"))
+    return tuple(workload_fact(row, open_of.get(row.pk), limits) for row in rows.order_by("asked_at", "id"))
+
+
+def workload_fact(row: Workload, placement: Placement | None, limits: Mapping[str, int | None]) -> WorkloadFact:
+    minutes = limits.get(placement.pool) if placement and row.kind == Kind.WORKSPACE else None
+    return WorkloadFact(
+        id=row.pk,
+        name=row.name,
+        kind=Kind(row.kind),
+        team=row.team_id,
+        owner=row.owner_id,
+        flavor=flavor_fact(row.flavor),
+        count=row.count,
+        cpu_milli=row.cpu_milli,
+        memory_mib=row.memory_mib,
+        desired=Desired(row.desired),
+        phase=Phase(row.phase),
+        asked_at=row.asked_at,
+        phase_since=row.phase_since,
+        approval_pending=_approval_pending(row),
+        node=placement.node if placement else "",
+        pool=placement.pool if placement else "",
+        attempt=row.attempt,
+        not_before=row.not_before,
+        idle_since=row.idle_since,
+        idle_limit=None if minutes is None else td(minutes=minutes),
+        ends_at=row.first_ran_at + td(hours=row.hours) if row.first_ran_at and row.hours else None,
+        shunned=frozenset(row.shunned),
+        stopping_to=stopping_to(row),
+    )
+
+
+def stopping_to(row: Workload) -> Phase | None:
+    """Where a stopping workload goes: back to sleep or to its end, as the reason says for which it stops."""
+    if row.phase != Phase.STOPPING:
+        return None
+    sleeps = row.phase_reason in (Reason.ASKED_TO_SLEEP, Reason.IDLE) and row.desired != Desired.END
+    return Phase.ASLEEP if sleeps else Phase.ENDED
+
+
+def candidate(
+    flavor: Flavor, team: Team, member: User, kind: Kind, count: int, sizes: Any, now: datetime
+) -> WorkloadFact:
+    """A workload that does not exist: the request form's question to the planner. It comes last in line."""
+    return WorkloadFact(
+        id=uuid4(),
+        name="this request",
+        kind=kind,
+        team=team.pk,
+        owner=member.pk,
+        flavor=flavor_fact(flavor),
+        count=count,
+        cpu_milli=sizes.cpu_milli,
+        memory_mib=sizes.memory_mib,
+        desired=Desired.RUN,
+        phase=Phase.WAITING,
+        asked_at=now,
+        phase_since=now,
+    )
+
+
+def _approval_pending(row: Workload) -> bool:
+    return row.quota_request is not None and row.quota_request.state in (RequestState.PENDING, RequestState.COUNTERED)
+
+
+def _open_placements(cluster: Cluster) -> Iterable[Placement]:
+    return Placement.objects.filter(cluster=cluster, ended_at=None).select_related("workload")
+
+
+def _pod_of(placement: Placement) -> PodFact:
+    units = placement.workload.count
+    return PodFact(
+        namespace=placement.namespace,
+        name=placement.pod,
+        uid=placement.pod_uid,
+        node=placement.node,
+        phase="Running" if placement.running_at else "Pending",
+        ready=placement.running_at is not None,
+        workload=placement.workload_id,
+        requests={placement.resource: units},
+        cpu_milli=placement.workload.cpu_milli,
+        memory_mib=placement.workload.memory_mib,
+        created_at=placement.placed_at,
+        running_since=placement.running_at,
+        finished_at=None,
+        deleting_since=None,
+    )
+
+
+def _foreign_pods(row: Node) -> list[PodFact]:
+    """What others hold on a node, as one pod."""
+    if not row.foreign:
+        return []
+    return [
+        PodFact(
+            namespace="",
+            name="others",
+            uid="",
+            node=row.name,
+            phase="Running",
+            ready=True,
+            workload=None,
+            requests=row.foreign,
+            cpu_milli=0,
+            memory_mib=0,
+            created_at=None,
+            running_since=None,
+            finished_at=None,
+            deleting_since=None,
+        )
+    ]
+
+
+def _decode(kind: type, value: Any) -> Any:
+    if kind is F:
+        return F(value)
+    raise NotImplementedError(f"No way to read a {kind.__name__} out of a node's facts.")
