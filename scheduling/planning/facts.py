@@ -61,7 +61,7 @@ class Phase(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why a workload stands where it stands: a small closed set, aligned with Kueue's condition reasons where one fits."""
+    """Why a workload stands where it stands: a small closed set; Kueue's words for conditions where one fits."""
 
     # Waiting
     SUBMITTED = "Submitted"
@@ -172,10 +172,12 @@ class NodeFact:
     mig_state: str = ""  # pending, rebooting, success, failed, ""
     cutting_to: str = ""  # our own mark: the layout we asked for and have not yet seen done
     leaving: bool = False  # our own mark: cordoned by us to be given back to the provider
+    dropped: bool = False  # our own mark: the provider has been asked to take it away (Resize.drop)
     created_at: datetime | None = None
-    usable_since: datetime | None = None  # when we first saw its GPUs advertised; None before (Z3: emptiness starts here)
+    usable_since: datetime | None = None  # when we first saw its GPUs advertised; emptiness starts here; None before
     driver: str = ""
     problems: tuple[Problem, ...] = ()
+    not_ready_since: datetime | None = None  # since when its Ready condition says so; None: ready, or not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +272,7 @@ class WorkloadFact:
     idle_limit: td | None = None  # None: never sleeps by itself
     ends_at: datetime | None = None  # asked-for duration is over then
     shunned: frozenset[str] = frozenset()  # nodes that refused it
+    reason: Reason | None = None  # of the present phase; says whether stopping leads to asleep or ended
     stopping_to: Phase | None = None  # while stopping: asleep or ended
 
     @property
@@ -286,6 +289,7 @@ class QuotaFact:
     model: str
     granted: F
     own: Mapping[int, F] = field(default_factory=dict)  # member -> granted to this member alone
+    team_name: str = ""  # for sentences
     elsewhere: Mapping[int, F] = field(default_factory=dict)  # member -> held in other clusters
 
 
