@@ -13,6 +13,10 @@ from typing import Any
 
 import pytest
 
+from tests.world import world
+
+__all__ = ["world"]
+
 MORNING = datetime(2026, 12, 1, 8, 0, tzinfo=UTC)  # a Tuesday
 LOOPBACK = ("127.", "::1", "localhost")
 
