@@ -32,6 +32,7 @@ class Cluster(models.Model):
     paused = models.BooleanField(default=False, help_text="The cycle looks but does not act.")
     seen_at = models.DateTimeField(null=True, blank=True, help_text="Last complete look.")
     wanted_at = models.DateTimeField(null=True, blank=True, help_text="Last wake-up; on the wall clock.")
+    sampled_at = models.DateTimeField(null=True, blank=True, help_text="Last sampling; on the wall clock.")
     lease_token = models.CharField(max_length=32, blank=True, help_text="Who runs the cycle now.")
     lease_until = models.DateTimeField(null=True, blank=True, help_text="On the wall clock.")
     trouble = models.CharField(max_length=500, blank=True, help_text="Why the last look failed, in a sentence.")
@@ -127,7 +128,7 @@ class Node(models.Model):
     foreign = models.JSONField(default=dict, help_text="Units held by pods that are not ours, by resource.")
     usable_since = models.DateTimeField(null=True, blank=True, help_text="When its GPUs were first advertised.")
     empty_since = models.DateTimeField(null=True, blank=True, help_text="Since when it holds none of our pods.")
-    seen_at = models.DateTimeField()
+    seen_at = models.DateTimeField(help_text="When these facts were last new.")
 
     class Meta:
         ordering = ["name"]
@@ -213,7 +214,7 @@ class Workload(models.Model):
     not_before = models.DateTimeField(null=True, blank=True)
     first_ran_at = models.DateTimeField(null=True, blank=True)
 
-    # Written by the sampler.
+    # Written by the sampler; a new placement clears it.
     idle_since = models.DateTimeField(null=True, blank=True)
 
     class Meta:

@@ -1,0 +1,187 @@
+"""Writing down what was seen: nodes, pools, and the card spans from which card-seconds are balanced.
+
+Only what changed is written. All of it is idempotent: seeing the same twice writes nothing the second time.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from fractions import Fraction as F
+from typing import Any
+
+from django.db import transaction
+
+from scheduling.cluster.port import Observation, PoolSize
+from scheduling.models import CardSpan, Cluster, Node, NodePool
+from scheduling.planning.facts import NodeFact, PodFact, Sharing
+from scheduling.snapshot import node_json
+
+FINISHED = ("Succeeded", "Failed")
+NODE_FIELDS = [
+    "pool",
+    "uid",
+    "model",
+    "cards",
+    "schedulable",
+    "facts",
+    "foreign",
+    "usable_since",
+    "empty_since",
+    "seen_at",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The nodes of a look, with what only we know of them added, and whether anything about them is new."""
+
+    nodes: tuple[NodeFact, ...]
+    changed: bool
+
+
+@transaction.atomic
+def see_nodes(cluster: Cluster, seen: Observation, now: datetime) -> Seen:
+    """Bring the node rows and card spans in line with a complete look."""
+    known = {row.name: row for row in cluster.nodes.all()}
+    pools = {pool.name: pool for pool in cluster.pools.all()}
+    pods = _by_node(seen.pods)
+    nodes = [_with_usable_since(node, known.get(node.name), now) for node in seen.nodes]
+    rows = [_row(cluster, node, known.get(node.name), pools, pods[node.name], now) for node in nodes]
+    fresh = [row for row in rows if _differs(row, known.get(row.name))]
+    Node.objects.bulk_create(fresh, update_conflicts=True, unique_fields=["cluster", "name"], update_fields=NODE_FIELDS)
+    gone = set(known) - {node.name for node in nodes}
+    cluster.nodes.filter(name__in=gone).delete()
+    _see_spans(cluster, nodes, pods, now)
+    return Seen(tuple(nodes), changed=bool(fresh or gone))
+
+
+def see_pools(cluster: Cluster, sizes: Iterable[PoolSize]) -> None:
+    """What the provider says of each pool; a pool of which it says nothing becomes unknown, not zero."""
+    said = {size.pool: size for size in sizes}
+    for pool in cluster.pools.exclude(provider="static"):
+        size = said.get(pool.name)
+        wished, trouble = (size.wished, size.message[:300]) if size else (None, "The provider does not know this pool.")
+        if (pool.wished_nodes, pool.trouble) != (wished, trouble):
+            NodePool.objects.filter(pk=pool.pk).update(wished_nodes=wished, trouble=trouble)
+
+
+def out_of_service(node: NodeFact) -> F:
+    """Cards that cannot be given out: all while the node is unfit or being cut, else the sick ones.
+
+    A node that we cordoned ourselves to give it back is not unfit: its cards are unallocated.
+    """
+    fit = node.ready and (node.schedulable or node.leaving) and not node.cutting_to
+    return F(min(node.cards, node.sick_cards) if fit else node.cards)
+
+
+def stranded(node: NodeFact) -> F:
+    """Remainders of cut cards that no slice covers; nothing on a node that offers nothing yet."""
+    if node.sharing != Sharing.MIG or not node.devices:
+        return F(0)
+    covered = sum((device.share * device.capacity for device in node.devices), F(0))
+    return max(F(0), node.cards - covered)
+
+
+def foreign(node: NodeFact, pods: Iterable[PodFact]) -> F:
+    """Cards' worth held by pods that are not ours."""
+    shares = {device.resource: device.share for device in node.devices}
+    units = _foreign_units(pods)
+    return sum((shares.get(resource, F(0)) * count for resource, count in units.items()), F(0))
+
+
+def _with_usable_since(node: NodeFact, row: Node | None, now: datetime) -> NodeFact:
+    same = row is not None and row.uid == node.uid
+    if same and row is not None and row.usable_since:
+        return replace(node, usable_since=row.usable_since)
+    advertised = any(device.allocatable > 0 for device in node.devices)
+    return replace(node, usable_since=now if advertised else None)
+
+
+def _row(
+    cluster: Cluster,
+    node: NodeFact,
+    before: Node | None,
+    pools: Mapping[str, NodePool],
+    pods: Sequence[PodFact],
+    now: datetime,
+) -> Node:
+    return Node(
+        cluster=cluster,
+        pool=pools.get(node.pool),
+        name=node.name,
+        uid=node.uid,
+        model=node.model,
+        cards=node.cards,
+        schedulable=node.schedulable,
+        facts=node_json(node),
+        foreign=_foreign_units(pods),
+        usable_since=node.usable_since,
+        empty_since=_empty_since(before, node, pods, now),
+        seen_at=now,
+    )
+
+
+def _empty_since(before: Node | None, node: NodeFact, pods: Sequence[PodFact], now: datetime) -> datetime | None:
+    """Daemons do not count (Z5), and nothing is empty before it could have been used (Z3)."""
+    held = any(pod.workload is not None or pod.requests for pod in pods)
+    if held or node.usable_since is None:
+        return None
+    same = before is not None and before.uid == node.uid
+    return (before.empty_since if same and before is not None else None) or now
+
+
+def _differs(row: Node, before: Node | None) -> bool:
+    if before is None:
+        return True
+    fields = ("pool_id", "uid", "facts", "foreign", "usable_since", "empty_since")
+    return any(getattr(row, field) != getattr(before, field) for field in fields)
+
+
+def _see_spans(
+    cluster: Cluster, nodes: Sequence[NodeFact], pods: Mapping[str, Sequence[PodFact]], now: datetime
+) -> None:
+    """Close the spans that no longer tell the truth, and open the ones that do."""
+    told = {span.node_uid: span for span in CardSpan.objects.filter(cluster=cluster, ended_at=None)}
+    wanted = {node.uid: _span(cluster, node, pods[node.name], now) for node in nodes if node.cards}
+    stale = [span for uid, span in told.items() if uid not in wanted or _says(wanted[uid]) != _says(span)]
+    for span in stale:
+        CardSpan.objects.filter(pk=span.pk, ended_at=None).update(ended_at=max(now, span.started_at))
+    kept = set(told) - {span.node_uid for span in stale}
+    CardSpan.objects.bulk_create([span for uid, span in wanted.items() if uid not in kept])
+
+
+def _span(cluster: Cluster, node: NodeFact, pods: Sequence[PodFact], now: datetime) -> CardSpan:
+    return CardSpan(
+        cluster=cluster,
+        pool=node.pool,
+        node=node.name,
+        node_uid=node.uid,
+        model=node.model,
+        cards=node.cards,
+        out_of_service=out_of_service(node),
+        stranded=stranded(node),
+        foreign=foreign(node, pods),
+        started_at=now,
+    )
+
+
+def _says(span: CardSpan) -> tuple[Any, ...]:
+    return (span.pool, span.node, span.model, span.cards, span.out_of_service, span.stranded, span.foreign)
+
+
+def _foreign_units(pods: Iterable[PodFact]) -> dict[str, int]:
+    units: dict[str, int] = defaultdict(int)
+    for pod in pods:
+        if pod.workload is None:
+            for resource, count in pod.requests.items():
+                units[resource] += count
+    return dict(units)
+
+
+def _by_node(pods: Iterable[PodFact]) -> defaultdict[str, list[PodFact]]:
+    found: defaultdict[str, list[PodFact]] = defaultdict(list)
+    for pod in pods:
+        if pod.node and pod.phase not in FINISHED:
+            found[pod.node].append(pod)
+    return found
