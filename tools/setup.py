@@ -21,6 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
+PLACE = VENV / ".place"
 UV = "uv==0.13.9"
 LOCKS = {
     "run": ["requirements.txt"],
@@ -46,7 +47,7 @@ def main(arguments: list[str]) -> int:
 
 def is_ready(wanted: str) -> bool:
     """Whether a set that includes the wanted one was installed from the locks as they are now."""
-    return PYTHON.exists() and any(
+    return stays() and any(
         stamp(name).exists() and stamp(name).read_text() == fingerprint(name) for name in INCLUDES[wanted]
     )
 
@@ -71,8 +72,8 @@ def build(wanted: str) -> int:
 
 
 def make_venv() -> None:
-    """A working .venv: kept where its Python still starts, made anew where it does not."""
-    if PYTHON.exists() and subprocess.run([PYTHON, "-c", ""], check=False).returncode == 0:
+    """A working .venv: kept where its Python still starts, made anew where it does not, or where it was moved here."""
+    if stays() and subprocess.run([PYTHON, "-c", ""], check=False).returncode == 0:
         return
     if VENV.exists():
         shutil.rmtree(VENV)
@@ -81,6 +82,12 @@ def make_venv() -> None:
     except subprocess.CalledProcessError:
         print("Python could not make a virtual environment; on Debian, install python3-venv.", file=sys.stderr)
         raise
+    PLACE.write_text(str(VENV))
+
+
+def stays() -> bool:
+    """Whether .venv was made at this path; its programs have the path written into them."""
+    return PYTHON.exists() and PLACE.exists() and PLACE.read_text() == str(VENV)
 
 
 def install(locks: list[Path]) -> None:
