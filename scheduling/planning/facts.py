@@ -267,12 +267,13 @@ class WorkloadFact:
     node: str = ""  # of the open placement
     pool: str = ""
     attempt: int = 0
+    failures: int = 0  # in a row, since it last ran
     not_before: datetime | None = None  # back-off after a failure
     idle_since: datetime | None = None  # None: busy, or not known; never guess
     idle_limit: td | None = None  # None: never sleeps by itself
     ends_at: datetime | None = None  # asked-for duration is over then
     shunned: frozenset[str] = frozenset()  # nodes that refused it
-    reason: Reason | None = None  # of the present phase; says whether stopping leads to asleep or ended
+    reason: Reason | None = None  # of the present phase; None when nobody says
     stopping_to: Phase | None = None  # while stopping: asleep or ended
 
     @property
