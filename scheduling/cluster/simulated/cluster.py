@@ -1,0 +1,116 @@
+"""The whole simulated cluster: world, clock, faults and HTTP door, put together."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from datetime import timedelta as td
+from typing import Any
+
+import uvicorn
+
+from . import seeding
+from .app import App
+from .clock import Clock, ManualClock
+from .delays import Delays
+from .faults import Faults
+from .kinds import Document
+from .watching import Hub
+from .world import World
+
+TICK = 0.05
+"""Seconds of the wall clock between two looks at a clock that runs by itself."""
+
+
+class SimulatedCluster:
+    """A small honest Kubernetes. In tests: with a manual clock, in this process, served on a free loopback port."""
+
+    def __init__(
+        self,
+        documents: Iterable[Document] = (),
+        clock: Clock | None = None,
+        delays: Delays | None = None,
+        identity: str = "berth",
+    ) -> None:
+        self.clock = clock or ManualClock(datetime.fromisoformat("2026-12-01T08:00:00+00:00"))
+        self.world = World(self.clock.now(), delays, identity)
+        self.hub = Hub(self.world.store)
+        self.faults = Faults(self.world, self.hub)
+        seeding.furnish(self.world, self.faults)
+        seeding.plant(self.world, documents)
+        self.world.settle()
+        self.app = App(self.world, self.clock, self.hub, self.faults)
+        if isinstance(self.clock, ManualClock):
+            self.app.manual_advance = lambda seconds: self.advance(seconds=seconds)
+
+    def step(self) -> None:
+        """Do what is due by now."""
+        self.world.step(self.clock.now())
+
+    def advance(self, *, seconds: float = 0, minutes: float = 0, hours: float = 0) -> None:
+        """Let time pass, moment by due moment. Only with a manual clock."""
+        if not isinstance(self.clock, ManualClock):
+            raise TypeError("This cluster's clock runs by itself; only a ManualClock can be advanced.")
+        with self.world.lock:
+            self.clock.advance(td(seconds=seconds, minutes=minutes, hours=hours))
+            self.step()
+
+    @contextmanager
+    def serve(self, port: int = 0) -> Iterator[str]:
+        """Serve on loopback in a thread; yields the URL."""
+        server = Server(self, port)
+        thread = threading.Thread(target=server.run, name="simulated-cluster", daemon=True)
+        thread.start()
+        try:
+            server.wait_until_started(thread)
+            yield server.url
+        finally:
+            server.should_exit = server.force_exit = True
+            thread.join(timeout=5)
+
+
+class Server(uvicorn.Server):
+    """uvicorn on a loopback port of its own; where the clock runs by itself, it also steps the world."""
+
+    def __init__(self, cluster: SimulatedCluster, port: int) -> None:
+        self.cluster = cluster
+        self.listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.listener.bind(("127.0.0.1", port))
+        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        super().__init__(
+            uvicorn.Config(
+                cluster.app, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=1,
+                timeout_keep_alive=75,
+            )
+        )  # fmt: skip
+        cluster.app.connections = self.drop
+
+    def run(self, sockets: list[socket.socket] | None = None) -> None:
+        ticker = threading.Thread(target=self.tick, name="simulated-time", daemon=True)
+        if not isinstance(self.cluster.clock, ManualClock):
+            ticker.start()
+        super().run(sockets=[self.listener])
+
+    def tick(self) -> None:
+        while not self.should_exit:
+            self.cluster.step()
+            time.sleep(TICK)
+
+    def drop(self, client: Any) -> None:
+        """Close a client's connection in the middle."""
+        for connection in list(self.server_state.connections):
+            transport = getattr(connection, "transport", None)
+            if transport is not None and tuple(transport.get_extra_info("peername") or ()) == tuple(client or ()):
+                transport.abort()
+
+    def wait_until_started(self, thread: threading.Thread) -> None:
+        until = time.monotonic() + 10
+        while not self.started:
+            if time.monotonic() > until or not thread.is_alive():
+                raise RuntimeError("The simulated cluster's server did not start within 10 s.")
+            time.sleep(0.005)
