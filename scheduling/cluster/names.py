@@ -16,6 +16,7 @@ POOL = PREFIX + "pool"  # an operator's own word for a node's pool; wins over th
 ATTEMPT = PREFIX + "attempt"
 CUTTING_TO = PREFIX + "cutting-to"
 LEAVING = PREFIX + "leaving"
+DROPPED = PREFIX + "dropped"  # the provider has been asked to take the node away
 
 # Others'
 MIG_CONFIG = "nvidia.com/mig.config"

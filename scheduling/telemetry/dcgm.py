@@ -282,7 +282,8 @@ def samples_of(places: Iterable[Place], cards: Mapping[tuple[str, str], Card]) -
         key = (place.host, place.card)
         if not place.gi and key in cut and not place.own:
             continue  # the board of a card that is cut: its slices are the samples
-        for owner in place.own or {None: {}}:
+        owners: Iterable[Owner | None] = place.own or (None,)
+        for owner in owners:
             samples.append(sample_of(place, owner, cards[key], first_of_card=key not in counted))
             counted.add(key)
     return samples
