@@ -171,6 +171,8 @@ def workload_fact(row: Workload, placement: Placement | None, limits: Mapping[st
         ends_at=row.first_ran_at + td(hours=row.hours) if row.first_ran_at and row.hours else None,
         shunned=frozenset(row.shunned),
         stopping_to=stopping_to(row),
+        reason=Reason(row.phase_reason),
+        failures=row.failures,
     )
 
 

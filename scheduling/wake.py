@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 def wake_cycle(cluster_id: int) -> None:
     """Ask for a look at the cluster once the present transaction is committed."""
     Cluster.objects.filter(pk=cluster_id).update(wanted_at=datetime.now(UTC))
-    transaction.on_commit(lambda: _send(cluster_id))
+    transaction.on_commit(lambda: send(cluster_id))
 
 
 def wake_all() -> None:
@@ -24,7 +24,7 @@ def wake_all() -> None:
         wake_cycle(pk)
 
 
-def _send(cluster_id: int) -> None:
+def send(cluster_id: int) -> None:
     try:
         current_app.send_task("scheduling.cycle", args=[cluster_id], retry=False, ignore_result=True)
     except OperationalError as error:

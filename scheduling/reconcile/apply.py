@@ -1,0 +1,246 @@
+"""Act: every action may be repeated, and no transaction spans a call to the cluster.
+
+A row is written before the call that it announces. Whatever dies in between is mended by the next look: what is placed
+but not in the cluster is put again, what stops but still stands is removed again.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from datetime import timedelta as td
+from functools import singledispatch
+
+from scheduling.changes import Step, move, note
+from scheduling.cluster import names
+from scheduling.cluster.port import ClusterError, ClusterPort
+from scheduling.models import Cluster, Placement, Workload
+from scheduling.planning.actions import (
+    Action,
+    Cut,
+    Note,
+    Place,
+    Plan,
+    Reopen,
+    Resize,
+    Sleep,
+    Stop,
+    Withdraw,
+)
+from scheduling.planning.facts import ObjectFact, Phase, Reason
+from scheduling.reconcile import launch, reserve
+from scheduling.reconcile.lease import Lease
+from scheduling.reconcile.observe import Look
+
+MOST_FAILURES = 5
+FIRST_PAUSE = td(seconds=30)
+
+
+@dataclass(slots=True)
+class Done:
+    """What was done and what could not be, in sentences."""
+
+    actions: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    again: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Hands:
+    """What an action needs to be carried out."""
+
+    cluster: Cluster
+    port: ClusterPort
+    look: Look
+
+    @property
+    def now(self) -> datetime:
+        return self.look.snapshot.now
+
+    def object_of(self, workload: Workload) -> ObjectFact | None:
+        return next((item for item in self.look.seen.objects if item.workload == workload.pk), None)
+
+
+def apply(plan: Plan, cluster: Cluster, port: ClusterPort, look: Look, ours: Lease | None = None) -> Done:
+    """Carry out a plan; an action that fails is told and does not stop the rest.
+
+    With a lease, each action asks first whether it is still ours: a worker that was asleep does no harm.
+    """
+    hands, done = Hands(cluster, port, look), Done()
+    for action in plan.actions:
+        if ours is not None and not isinstance(action, Note) and not ours.prolong():
+            done.failures.append("Another worker took over this cluster; the rest of the plan is left to it.")
+            return done
+        _carry_out(lambda action=action: carry_out(action, hands), action, done)  # type: ignore[misc]
+    for text, repair in repairs(hands):
+        _carry_out(repair, text, done)
+    return done
+
+
+def repairs(hands: Hands) -> Iterator[tuple[str, Callable[[], bool]]]:
+    """What an earlier cycle began and did not finish, as far as a complete look shows it."""
+    if not hands.look.seen.complete:
+        return
+    rows = Workload.objects.filter(cluster=hands.cluster, phase__in=[Phase.PLACED, Phase.STOPPING])
+    for row in rows.select_related("team", "flavor"):
+        item = hands.object_of(row)
+        if row.phase == Phase.PLACED and item is None:
+            yield f"put {row.name} again", lambda row=row: put(row, hands)  # type: ignore[misc]
+        elif row.phase == Phase.STOPPING and item is not None and not item.deleting_since and item.replicas > 0:
+            yield f"stop {row.name} again", lambda row=row: take_down(row, hands)  # type: ignore[misc]
+    yield from _cuts(hands)
+    yield from _leftovers(hands)
+
+
+@singledispatch
+def carry_out(action: Action, hands: Hands) -> bool:
+    """Do one action; True when something was done that is worth a line in the report."""
+    raise TypeError(f"There is no way to carry out a {type(action).__name__}.")
+
+
+@carry_out.register
+def _(action: Stop, hands: Hands) -> bool:
+    row = Workload.objects.select_related("team", "flavor", "quota_request").get(pk=action.workload)
+    reason, text = _why_it_ends(row, action)
+    if row.phase in (Phase.WAITING, Phase.ASLEEP):
+        launch.remove_all(row, hands.port, storage=True)
+        return move(row, Step(Phase.ENDED, reason, text, hands.now), by=row.desired_by)
+    return _stop(row, reason, text, hands)
+
+
+@carry_out.register
+def _(action: Sleep, hands: Hands) -> bool:
+    row = Workload.objects.select_related("team", "flavor").get(pk=action.workload)
+    if row.phase == Phase.WAITING:
+        return move(row, Step(Phase.ASLEEP, action.reason, action.text, hands.now), by=row.desired_by)
+    return _stop(row, action.reason, action.text, hands)
+
+
+@carry_out.register
+def _(action: Place, hands: Hands) -> bool:
+    row = reserve.reserve(action, hands.now)
+    return row is not None and put(row, hands)
+
+
+@carry_out.register
+def _(action: Reopen, hands: Hands) -> bool:
+    hands.port.cordon(action.node, on=False, marks={names.CUTTING_TO: None, names.LEAVING: None})
+    return True
+
+
+@carry_out.register
+def _(action: Cut, hands: Hands) -> bool:
+    """Cordon and mark; the next look makes sure that nothing landed meanwhile before the label changes."""
+    hands.port.cordon(action.node, on=True, marks={names.CUTTING_TO: action.after})
+    return True
+
+
+@carry_out.register
+def _(action: Withdraw, hands: Hands) -> bool:
+    """Cordon and mark; the next look makes sure that the node is still empty before the pool shrinks (Z14)."""
+    hands.port.cordon(action.node, on=True, marks={names.LEAVING: hands.now.isoformat(timespec="seconds")})
+    return True
+
+
+@carry_out.register
+def _(action: Resize, hands: Hands) -> bool:
+    hands.port.resize(action.pool, action.after, action.drop)
+    return True
+
+
+@carry_out.register
+def _(action: Note, hands: Hands) -> bool:
+    row = Workload.objects.get(pk=action.workload)
+    if row.phase == Phase.WAITING:
+        note(row, action.reason, action.text, hands.now)
+    return False
+
+
+def put(row: Workload, hands: Hands) -> bool:
+    """Bring the documents of a placed workload into the cluster. What the cluster refuses for good is not repeated."""
+    placement = Placement.objects.get(workload=row, ended_at=None)
+    node = next((node for node in hands.look.snapshot.nodes if node.name == placement.node), None)
+    if node is None:
+        return _give_back(row, f"Node {placement.node} is gone; a new place is sought.", hands, Reason.NODE_LOST)
+    try:
+        launch.put_all(row, placement, node, hands.port)
+    except ClusterError as error:
+        if error.retry:
+            raise
+        _give_back(row, f"The cluster refused it: {error}", hands, Reason.BACKING_OFF)
+        raise
+    return True
+
+
+def take_down(row: Workload, hands: Hands) -> bool:
+    """Scale a workspace that goes to sleep to zero; remove everything else."""
+    if row.phase_reason in (Reason.ASKED_TO_SLEEP, Reason.IDLE) and row.desired != "end":
+        hands.port.scale(launch.ref_of(row), 0)
+        return True
+    launch.remove_all(row, hands.port, storage=True)
+    return True
+
+
+def _stop(row: Workload, reason: Reason, text: str, hands: Hands) -> bool:
+    if row.phase != Phase.STOPPING and not move(
+        row, Step(Phase.STOPPING, reason, text, hands.now), by=row.desired_by if row.desired != "run" else None
+    ):
+        return False
+    return take_down(row, hands)
+
+
+def _why_it_ends(row: Workload, action: Stop) -> tuple[Reason, str]:
+    """A denied request says so in the decider's own words."""
+    request = row.quota_request
+    if action.reason == Reason.ASKED_TO_END and request is not None and request.state == "denied":
+        return Reason.DENIED, f"{request.decided_by} denied the request: {request.note}"
+    return action.reason, action.text
+
+
+def _give_back(row: Workload, text: str, hands: Hands, reason: Reason) -> bool:
+    """Undo a placement that never came to be: back in line after a pause that doubles, or the end after five tries."""
+    failures = row.failures + 1
+    ends = failures >= MOST_FAILURES
+    pause = FIRST_PAUSE * 2 ** (failures - 1)
+    step = Step(Phase.ENDED if ends else Phase.WAITING, Reason.FAILED if ends else reason, text, hands.now)
+    if not move(row, step, failures=failures, not_before=hands.now + pause):
+        return False
+    Placement.objects.filter(workload=row, ended_at=None).update(ended_at=hands.now)
+    return True
+
+
+def _cuts(hands: Hands) -> Iterator[tuple[str, Callable[[], bool]]]:
+    """Nodes cordoned for a cut that are seen to hold nothing: now the layout is asked for."""
+    held = {pod.node for pod in hands.look.seen.pods if pod.requests and pod.phase not in ("Succeeded", "Failed")}
+    for node in hands.look.snapshot.nodes:
+        if node.cutting_to and node.mig_config != node.cutting_to and node.name not in held:
+            yield f"ask node {node.name} for layout {node.cutting_to}", lambda node=node: _ask_for(node, hands)  # type: ignore[misc]
+
+
+def _ask_for(node, hands: Hands) -> bool:  # type: ignore[no-untyped-def]
+    hands.port.cut(node.name, node.cutting_to)
+    return True
+
+
+def _leftovers(hands: Hands) -> Iterator[tuple[str, Callable[[], bool]]]:
+    """Objects whose workload has ended: removed again. An object without a row is shown, never touched."""
+    ended = set(
+        Workload.objects.filter(
+            pk__in=[item.workload for item in hands.look.seen.objects if not item.deleting_since], phase=Phase.ENDED
+        ).values_list("pk", flat=True)
+    )
+    for row in Workload.objects.filter(pk__in=ended).select_related("team"):
+        yield f"remove what is left of {row.name}", lambda row=row: _remove(row, hands)  # type: ignore[misc]
+
+
+def _remove(row: Workload, hands: Hands) -> bool:
+    launch.remove_all(row, hands.port, storage=True)
+    return True
+
+
+def _carry_out(act: Callable[[], bool], what: object, done: Done) -> None:
+    try:
+        if act():
+            done.actions.append(str(what))
+            done.again = True
+    except ClusterError as error:
+        done.failures.append(f"{what}: {error}")

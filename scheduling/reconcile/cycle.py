@@ -1,0 +1,70 @@
+"""A cycle reads like a day: look, think, doubt, act, say what happened."""
+
+import logging
+import time
+from datetime import UTC, datetime
+
+from scheduling.cluster.connect import port_for
+from scheduling.cluster.port import ClusterError, ClusterPort
+from scheduling.models import Cluster
+from scheduling.planning.actions import Plan
+from scheduling.planning.plan import plan
+from scheduling.reconcile.apply import Done, apply
+from scheduling.reconcile.guard import guard
+from scheduling.reconcile.lease import Lease, lease, wanted_since
+from scheduling.reconcile.observe import observe
+from scheduling.reconcile.remember import Report, remember, remember_failure
+from tenants import clock
+
+MOST_LOOKS = 5  # in a row, before the next tick takes over
+
+log = logging.getLogger(__name__)
+
+
+def run_cycle(cluster: Cluster, port: ClusterPort, now: datetime, ours: Lease | None = None) -> Report:
+    started = time.monotonic()
+    look = observe(cluster, port, now)  # 1. Look: one picture of tables and cluster.
+    wanted = plan(look.snapshot)  # 2. Think: no I/O.
+    refusal = "" if not cluster.paused else "The cluster is paused; nothing is done until the operator resumes it."
+    refusal = refusal or guard(wanted, look.snapshot)  # 3. Doubt: does this look like a mistake?
+    done = apply(Plan(()) if refusal else wanted, cluster, port, look, ours)  # 4. Act: every action may be repeated.
+    return remember(cluster, _report(now, done, refusal, look.changed, look.seen.problems, started))  # 5. Say so.
+
+
+def look_after(cluster_id: int) -> Report | None:
+    """Run the cluster's cycle until nothing more is asked of it; None when somebody else is at it.
+
+    A wish that arrives meanwhile, or an action whose effect is to be seen, brings another look.
+    """
+    report = None
+    for _ in range(MOST_LOOKS):
+        with lease(cluster_id) as ours:
+            if ours is None:
+                return report
+            started = datetime.now(UTC)
+            report = _one_look(Cluster.objects.get(pk=cluster_id), ours)
+        if not (report.again or wanted_since(cluster_id, started)):
+            return report
+    return report
+
+
+def _one_look(cluster: Cluster, ours: Lease) -> Report:
+    try:
+        with port_for(cluster) as port:
+            return run_cycle(cluster, port, clock.now(), ours)
+    except ClusterError as error:
+        log.warning("The look at cluster %s failed: %s", cluster.name, error)
+        return remember_failure(cluster, str(error), clock.now())
+
+
+def _report(now, done: Done, refusal, changed, problems, started) -> Report:  # type: ignore[no-untyped-def]
+    return Report(
+        at=now,
+        actions=done.actions,
+        failures=done.failures,
+        refusal=refusal,
+        problems=[f"{problem.where}: {problem.text}" for problem in problems],
+        changed=changed,
+        again=done.again and not done.failures,
+        milliseconds=int((time.monotonic() - started) * 1000),
+    )

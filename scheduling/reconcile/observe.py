@@ -1,0 +1,33 @@
+"""Look: one picture of tables and cluster."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from scheduling import snapshot
+from scheduling.cluster.port import ClusterPort, Observation
+from scheduling.models import Cluster
+from scheduling.planning.facts import Snapshot
+from scheduling.reconcile import records, steps
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What was seen, the picture made of it, and whether anything is new."""
+
+    seen: Observation
+    snapshot: Snapshot
+    changed: bool
+
+
+def observe(cluster: Cluster, port: ClusterPort, now: datetime) -> Look:
+    """Ask the cluster, write down what is new, let phases follow, and make the planner's picture.
+
+    An incomplete look writes nothing: what could not be read is unknown, not gone.
+    """
+    seen = port.observe(now)
+    if not seen.complete:
+        return Look(seen, snapshot.from_look(cluster, seen, seen.nodes, now), changed=False)
+    nodes = records.see_nodes(cluster, seen, now)
+    records.see_pools(cluster, seen.sizes)
+    moved = steps.follow(cluster, seen, now)
+    return Look(seen, snapshot.from_look(cluster, seen, nodes.nodes, now), changed=nodes.changed or moved > 0)

@@ -1,0 +1,51 @@
+"""Say what happened: the operator's page shows the last looks in sentences."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from scheduling.announce import announce, fleet_topic
+from scheduling.models import Cluster, CycleReport
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What one look came to."""
+
+    at: datetime
+    actions: Sequence[str] = ()
+    failures: Sequence[str] = ()
+    refusal: str = ""
+    problems: Sequence[str] = ()
+    changed: bool = False
+    again: bool = False  # something was done whose effect should be looked at at once
+    milliseconds: int = 0
+
+    @property
+    def worth_keeping(self) -> bool:
+        return bool(self.actions or self.failures or self.refusal)
+
+
+def remember(cluster: Cluster, report: Report) -> Report:
+    """Keep a look that did or refused something; the cluster's row always says when it was last seen."""
+    Cluster.objects.filter(pk=cluster.pk).update(seen_at=report.at, trouble=_trouble(report)[:500])
+    if report.worth_keeping:
+        CycleReport.objects.create(
+            cluster=cluster, at=report.at, actions=list(report.actions), failures=list(report.failures),
+            refusal=report.refusal[:500], problems=list(report.problems), milliseconds=report.milliseconds,
+        )
+    if report.worth_keeping or report.changed:
+        announce(fleet_topic(), "fleet", cluster=cluster.name)
+    return report
+
+
+def remember_failure(cluster: Cluster, text: str, at: datetime) -> Report:
+    """The look itself failed: the last good one stays the truth, and its age is shown."""
+    said = Cluster.objects.filter(pk=cluster.pk).exclude(trouble=text[:500]).update(trouble=text[:500])
+    if said:
+        announce(fleet_topic(), "fleet", cluster=cluster.name)
+    return Report(at=at, failures=[text])
+
+
+def _trouble(report: Report) -> str:
+    return report.refusal or next(iter(report.failures), "")

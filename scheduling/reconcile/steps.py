@@ -1,0 +1,109 @@
+"""Phases follow what was seen: each workload's row takes the step that the cluster's picture calls for.
+
+Only a complete picture moves phases: a pod that could not be read is not a pod that is gone.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from scheduling.changes import Step, move, note
+from scheduling.cluster.port import Observation
+from scheduling.models import Cluster, Placement, Workload
+from scheduling.planning.facts import Desired, NodeFact, ObjectFact, Phase, PodFact, Reason
+from scheduling.planning.phases import Move, observed
+from scheduling.snapshot import workload_facts
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the cluster shows for our workloads."""
+
+    pods: Mapping[UUID, Sequence[PodFact]]
+    objects: Mapping[UUID, ObjectFact]
+    nodes: Mapping[str, NodeFact]
+
+
+def found_in(seen: Observation) -> Found:
+    pods: defaultdict[UUID, list[PodFact]] = defaultdict(list)
+    for pod in seen.pods:
+        if pod.workload is not None:
+            pods[pod.workload].append(pod)
+    return Found(pods, {item.workload: item for item in seen.objects}, {node.name: node for node in seen.nodes})
+
+
+def follow(cluster: Cluster, seen: Observation, now: datetime) -> int:
+    """Move every workload of the cluster that calls for it; returns how many moved."""
+    found = found_in(seen)
+    rows = Workload.objects.filter(cluster=cluster).exclude(phase=Phase.ENDED).select_related("team")
+    by_id = {row.pk: row for row in rows}
+    open_placements = list(Placement.objects.filter(cluster=cluster, ended_at=None))
+    placement_of = {placement.workload_id: placement for placement in open_placements}
+    moved = 0
+    for fact in workload_facts(cluster, open_placements):
+        row = by_id[fact.id]
+        if row.phase == Phase.ASLEEP:
+            moved += _wake(row, now)
+        elif not _still_to_be_put(row, found):
+            pods = found.pods.get(fact.id, ())
+            step = observed(fact, found.objects.get(fact.id), pods, now, nodes=found.nodes)
+            moved += bool(step) and take(row, placement_of.get(fact.id), step, pods)
+    return moved
+
+
+@transaction.atomic
+def take(row: Workload, placement: Placement | None, step: Move, pods: Sequence[PodFact]) -> bool:
+    """One observed step: the phase, and what it means for the placement (the meter)."""
+    if step.to == row.phase:
+        return note(row, step.reason, step.text, step.at)
+    if not move(row, Step(step.to, step.reason, step.text, step.at), **_facts(row, step)):
+        return False
+    if placement is None:
+        return True
+    if step.to in (Phase.STARTING, Phase.RUNNING):
+        _meter_runs(placement, step, pods)
+    if step.to in (Phase.WAITING, Phase.ASLEEP, Phase.ENDED):
+        _meter_stops(placement, step.at)
+    return True
+
+
+def _wake(row: Workload, now: datetime) -> bool:
+    """A sleeper whose owner asked for it again since it fell asleep stands in line once more."""
+    if row.desired != Desired.RUN or row.desired_at <= row.phase_since:
+        return False
+    text = "Woken; it passes the quota check again."
+    return move(row, Step(Phase.WAITING, Reason.WOKEN, text, now), by=row.desired_by)
+
+
+def _still_to_be_put(row: Workload, found: Found) -> bool:
+    """Placed, but its object has never been seen: `apply` puts it again; nothing was lost."""
+    return row.phase == Phase.PLACED and row.pk not in found.objects
+
+
+def _facts(row: Workload, step: Move) -> dict[str, Any]:
+    """The cycle's own columns that go with a step."""
+    if step.to == Phase.RUNNING:
+        return {"failures": 0, "not_before": None, "first_ran_at": row.first_ran_at or step.at}
+    if step.to == Phase.WAITING:
+        shunned = sorted({*row.shunned, step.shun}) if step.shun else row.shunned
+        failures = row.failures if step.failures is None else step.failures
+        return {"failures": failures, "not_before": step.not_before, "shunned": shunned}
+    return {}
+
+
+def _meter_runs(placement: Placement, step: Move, pods: Sequence[PodFact]) -> None:
+    pod = next(iter(pods), None)
+    facts: dict[str, Any] = {"pod": pod.name, "pod_uid": pod.uid, "namespace": pod.namespace} if pod else {}
+    if step.to == Phase.RUNNING:
+        facts["running_at"] = max(step.at, placement.placed_at)
+    Placement.objects.filter(pk=placement.pk, ended_at=None).update(**facts)
+
+
+def _meter_stops(placement: Placement, at: datetime) -> None:
+    ends = max(at, placement.running_at or placement.placed_at)
+    Placement.objects.filter(pk=placement.pk, ended_at=None).update(ended_at=ends)
