@@ -82,6 +82,7 @@ def spawn(
     environment: Mapping[str, str] | None = None,
     dies_by: signal.Signals = signal.SIGKILL,
     user: str | None = None,
+    folder: Path | None = None,
 ) -> subprocess.Popen[bytes]:
     """Start a program in a session of its own, so that Ctrl-C reaches only its launcher; what it says goes to `log`.
 
@@ -94,6 +95,7 @@ def spawn(
             stdout=output,
             stderr=subprocess.STDOUT,
             env=None if environment is None else dict(environment),
+            cwd=folder,
             start_new_session=True,
             preexec_fn=deathbed(dies_by),  # noqa: PLW1509 (two system calls, no lock, no import)
             user=user,

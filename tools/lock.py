@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-LOCKS = ("requirements", "requirements-test", "requirements-dev")
+LOCKS = ("requirements", "requirements-test", "requirements-dev", "requirements-judges")
 OPTIONS = [
     "--universal",
     "--python-version=3.11",
