@@ -23,7 +23,7 @@ PAGES = {
     "/good/": '<p>Nothing to say.</p><a href="/">home</a> <a href="list.csv">a file</a>',
     "/good/list.csv": "a,b",
     "/rows/1/": '<p>One</p><a href="/gone/">gone</a>',
-    "/rows/2/": '<img src="/missing.png"><script>console.error('oh'); nothing.here()</script>',
+    "/rows/2/": '<img src="/missing.png"><script>console.error(1); nothing.here()</script>',
     "/rows/3/": "<p>Three</p>",
 }
 SCHEMA = {
