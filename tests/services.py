@@ -34,12 +34,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None, None, None]:
     """Set the environment before pytest-django reads the settings: a wrapper comes before every plain hook."""
     options = early_config.known_args_namespace
-    folder = Path(tempfile.mkdtemp(prefix="berth"))
-    endings.append(lambda: shutil.rmtree(folder, ignore_errors=True))
+    folder = own_folder()
     forget_settings()
     os.environ["BERTH_FOLDER"] = str(folder)
     if options.database == "postgres":
-        use_postgres(folder / "postgres")
+        use_postgres()
     if not spreads_tests(options.numprocesses):
         use_messages(folder / "messages")
     return (yield)
@@ -72,10 +71,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         Path(report).write_text(json.dumps(counts), encoding="utf-8")
 
 
-def use_postgres(folder: Path) -> None:
+def own_folder() -> Path:
+    """A new folder that is removed at the end."""
+    folder = Path(tempfile.mkdtemp(prefix="berth"))
+    endings.append(lambda: shutil.rmtree(folder, ignore_errors=True))
+    return folder
+
+
+def use_postgres() -> None:
     """Lead the settings to PostgreSQL. The first process starts it; those that it starts inherit the address."""
     if not os.environ.get("TEST_DATABASE_URL"):
-        process, address = start_postgres(folder)
+        process, address = start_postgres(own_folder())
         endings.append(lambda: stop_postgres(process))
         os.environ["TEST_DATABASE_URL"] = address
     os.environ.update(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -27,9 +29,10 @@ def version_of(folder: Path, programs: Path | None = None) -> str:
 
 
 @pytest.fixture
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A short path: a socket's holds some hundred characters."""
-    return tmp_path_factory.mktemp("pg")
+def folder() -> Iterator[Path]:
+    """A short path, since a socket's holds some hundred characters, whose parents another user may pass."""
+    with tempfile.TemporaryDirectory(prefix="berth") as name:
+        yield Path(name)
 
 
 @pytest.fixture
@@ -59,8 +62,6 @@ def test_root_without_user_namespaces_becomes_nobody(
 ) -> None:
     """Only root can try this; for others the account is their own either way."""
     monkeypatch.setattr(database, "UNSHARE", ["false"])
-    for parent in (folder, folder.parent, folder.parent.parent):
-        parent.chmod(0o755)
     account = database.choose_account()
     assert account == (Account(user="nobody") if os.geteuid() == 0 else Account())
     assert version_of(folder, wheel).startswith("18.")
