@@ -128,6 +128,12 @@ def stop(process: subprocess.Popen[bytes], *, by: signal.Signals = signal.SIGTER
         process.wait()
 
 
+def die_with_parent(by: signal.Signals = signal.SIGKILL) -> None:
+    """For a process that its parent has forked without `spawn`: nothing of it stays when the parent is gone."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(by))
+
+
 def package_folders(name: str) -> list[Path]:
     """Where an installed package lies, without importing it; empty where it is not installed."""
     spec = importlib.util.find_spec(name)
