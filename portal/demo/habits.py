@@ -1,0 +1,153 @@
+"""How the demo's people work: who asks for what, when, and for how long. Pure; the same seed gives the same month."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from datetime import timedelta as td
+from zoneinfo import ZoneInfo
+
+from scheduling.planning.facts import Kind
+
+SATURDAY = 5
+SLICE = "h100-80gb/mig-1g.10gb/on-demand"
+HALF = "h100-80gb/mig-3g.40gb/on-demand"
+H100 = "h100-80gb/whole/on-demand"
+A10G = "a10g-24gb/time-slice-4/spot"
+A100 = "a100-40gb/whole/on-demand"
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One wish to hold cards: a new workload, or a sleeping workspace that is woken (the same `name` of one owner)."""
+
+    at: datetime
+    owner: str
+    team: str
+    kind: Kind
+    name: str
+    sku: str
+    count: int
+    lasts: td  # how long it runs
+    quiet: td = td(0)  # of that, at the end, doing nothing
+    fails: bool = False
+    last: bool = True  # False: it sleeps afterwards, and is woken again
+
+
+@dataclass(frozen=True, slots=True)
+class Habit:
+    """One person's manner of working."""
+
+    owner: str
+    team: str
+    topics: tuple[str, ...]
+    workspace: tuple[str, ...]  # skus of notebooks, the usual one first
+    jobs: tuple[tuple[str, int], ...]  # (sku, units)
+    jobs_a_day: float
+    hours: float  # of a usual job
+    comes_in: float = 0.85  # the chance on a weekday
+
+
+HABITS = (
+    Habit("robin", "vision", ("depth", "segmentation"), (SLICE, HALF), ((H100, 1), (A10G, 1), (H100, 2)), 0.8, 3.0),
+    Habit("mina", "vision", ("pose", "tracking"), (SLICE, SLICE, HALF), ((H100, 2), (H100, 4), (H100, 1)), 1.1, 5.0),
+    Habit("tomas", "vision", ("retrieval", "detector"), (A10G, SLICE), ((H100, 1), (A10G, 1)), 1.4, 2.0),
+    Habit("priya", "speech", ("diarisation", "wakeword"), (SLICE, HALF), ((H100, 1), (A10G, 1)), 0.9, 3.0),
+    Habit("jonas", "speech", ("transcripts", "voices"), (A10G, SLICE), ((H100, 2), (A10G, 1), (H100, 1)), 1.3, 4.0),
+    Habit("kofi", "robotics", ("grasping", "gait"), (A10G,), ((A10G, 1), (H100, 1), (A10G, 1)), 1.7, 2.5),
+    Habit("sana", "robotics", ("simulator", "policies"), (SLICE, A10G), ((H100, 4), (A10G, 1), (A100, 4)), 1.2, 5.0),
+    Habit("ivo", "language", ("tokeniser", "evaluation"), (SLICE, SLICE), ((H100, 4), (H100, 2), (A100, 8)), 0.7, 7.0),
+    Habit("noor", "language", ("pretraining", "distillation"), (HALF, SLICE), ((H100, 4), (A100, 8), (A100, 4)), 0.8, 8.0),
+)
+VERBS = ("finetune", "sweep", "evaluate", "ablation", "export", "train")
+
+
+def asks(seed: str, since: datetime, until: datetime, zone: ZoneInfo) -> list[Ask]:
+    """Everything that everybody asks for in [since, until), in order of time."""
+    found = [ask for habit in HABITS for ask in _of_one(habit, random.Random(f"{seed}/{habit.owner}"), since, until, zone)]  # noqa: S311
+    return sorted((ask for ask in found if since <= ask.at < until), key=lambda ask: (ask.at, ask.owner, ask.name))
+
+
+def _of_one(habit: Habit, dice: random.Random, since: datetime, until: datetime, zone: ZoneInfo) -> Iterator[Ask]:
+    notebooks = _Notebooks(habit)
+    for day in days(since, until, zone):
+        weekend = day.weekday() >= SATURDAY
+        if dice.random() < (0.12 if weekend else habit.comes_in):
+            yield from notebooks.of_day(day, dice, zone)
+        for _ in range(_poisson(habit.jobs_a_day * (0.3 if weekend else 1.0), dice)):
+            yield _job(habit, day, dice, zone)
+
+
+class _Notebooks:
+    """The workspaces of one person: woken day after day, and replaced by a new one now and then."""
+
+    def __init__(self, habit: Habit) -> None:
+        self.habit = habit
+        self.number = 0
+        self.days_left = 0
+        self.sku = habit.workspace[0]
+
+    def of_day(self, day: date, dice: random.Random, zone: ZoneInfo) -> Iterator[Ask]:
+        if self.days_left == 0:
+            self.number += 1
+            self.days_left = dice.randint(4, 9)
+            self.sku = dice.choice(self.habit.workspace)
+        self.days_left -= 1
+        topic = self.habit.topics[self.number % len(self.habit.topics)]
+        forgets = dice.random() < 0.6  # leaves it open: ninety quiet minutes later it falls asleep
+        quiet = td(minutes=90) if forgets else td(minutes=dice.randint(2, 20))
+        works = td(minutes=dice.randint(100, 400))
+        yield Ask(
+            at=_at(day, dice.gauss(9.4, 0.7), zone),
+            owner=self.habit.owner,
+            team=self.habit.team,
+            kind=Kind.WORKSPACE,
+            name=f"{topic}-notebook-{self.number}",
+            sku=self.sku,
+            count=1,
+            lasts=works + quiet,
+            quiet=quiet,
+            last=self.days_left == 0,
+        )
+
+
+def _job(habit: Habit, day: date, dice: random.Random, zone: ZoneInfo) -> Ask:
+    sku, count = dice.choice(habit.jobs)
+    fails = dice.random() < 0.08
+    hours = min(18.0, max(0.2, dice.lognormvariate(math.log(habit.hours), 0.7)))
+    lasts = td(minutes=dice.randint(3, 25)) if fails else td(seconds=int(hours * 3600))
+    return Ask(
+        at=_at(day, dice.triangular(8.5, 21.0, 15.0), zone),
+        owner=habit.owner,
+        team=habit.team,
+        kind=Kind.JOB,
+        name=f"{dice.choice(habit.topics)}-{dice.choice(VERBS)}-{day:%m%d}{dice.choice('abcdefgh')}",
+        sku=sku,
+        count=count,
+        lasts=lasts,
+        fails=fails,
+    )
+
+
+def days(since: datetime, until: datetime, zone: ZoneInfo) -> Sequence[date]:
+    """The zone's days that [since, until) touches."""
+    first, last = since.astimezone(zone).date(), until.astimezone(zone).date()
+    return [first + td(days=number) for number in range((last - first).days + 1)]
+
+
+def _at(day: date, hour: float, zone: ZoneInfo) -> datetime:
+    """A time of the day, to the second, as UTC. An hour that the clocks skip or repeat is read as the earlier one."""
+    seconds = int(min(23.9, max(0.0, hour)) * 3600)
+    midnight = datetime.combine(day, time(), tzinfo=zone)
+    return (midnight + td(seconds=seconds)).astimezone(ZoneInfo("UTC"))
+
+
+def _poisson(mean: float, dice: random.Random) -> int:
+    limit, product, number = math.exp(-mean), dice.random(), 0
+    while product > limit:
+        product *= dice.random()
+        number += 1
+    return number
