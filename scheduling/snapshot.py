@@ -105,7 +105,8 @@ def node_fact(row: Node) -> NodeFact:
 
 
 def node_json(fact: NodeFact) -> Any:
-    return msgspec.to_builtins(fact, enc_hook=str)
+    """As the column gives it back: lists for tuples, text for times and fractions."""
+    return msgspec.json.decode(msgspec.json.encode(fact, enc_hook=str))
 
 
 def quota_facts(now: datetime, cluster: Cluster) -> tuple[QuotaFact, ...]:

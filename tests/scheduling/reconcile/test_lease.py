@@ -1,0 +1,60 @@
+"""One cycle per cluster; a worker that was asleep does no harm."""
+
+from datetime import UTC, datetime
+from datetime import timedelta as td
+
+from scheduling.models import Cluster
+from scheduling.reconcile.lease import lease, wanted_since
+from scheduling.wake import wake_cycle
+
+
+def test_only_one_holds_it(world):
+    with lease(world.cluster.pk) as first:
+        with lease(world.cluster.pk) as second:
+            assert first is not None
+            assert second is None
+        assert first.holds()
+
+
+def test_it_is_given_back(world):
+    with lease(world.cluster.pk):
+        pass
+    with lease(world.cluster.pk) as again:
+        assert again is not None
+
+
+def test_it_is_given_back_when_the_holder_fails(world):
+    try:
+        with lease(world.cluster.pk):
+            raise RuntimeError("The holder fails.")
+    except RuntimeError:
+        pass
+
+    with lease(world.cluster.pk) as again:
+        assert again is not None
+
+
+def test_a_holder_that_slept_past_its_lease_loses_it(world):
+    with lease(world.cluster.pk) as slept:
+        Cluster.objects.update(lease_until=datetime.now(UTC) - td(seconds=1))
+        with lease(world.cluster.pk) as fresh:
+            assert fresh is not None
+            assert not slept.holds()
+            assert not slept.prolong()
+            assert fresh.prolong()
+
+
+def test_a_late_holder_does_not_give_back_somebody_elses_lease(world):
+    with lease(world.cluster.pk):
+        Cluster.objects.update(lease_token="another", lease_until=datetime.now(UTC) + td(seconds=60))
+
+    assert Cluster.objects.get().lease_token == "another"
+
+
+def test_a_wake_up_in_mid_cycle_is_not_lost(world):
+    started = datetime.now(UTC)
+    assert not wanted_since(world.cluster.pk, started)
+
+    wake_cycle(world.cluster.pk)
+
+    assert wanted_since(world.cluster.pk, started)
