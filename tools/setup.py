@@ -91,10 +91,10 @@ def stays() -> bool:
 
 
 def install(locks: list[Path]) -> None:
-    """Install the locks, hashes checked and bytecode compiled: with uv, or with pip where uv cannot be had."""
+    """Install the locks, hashes checked and bytecode compiled: with uv, or with pip where uv cannot do it."""
     files = [part for lock in locks for part in ("-r", lock)]
     if has_uv():
-        command(
+        words: list[str | Path] = [
             VENV / "bin" / "uv",
             "pip",
             "install",
@@ -102,11 +102,14 @@ def install(locks: list[Path]) -> None:
             "--python",
             PYTHON,
             "--compile-bytecode",
-            "--require-hashes",
-            *files,
-        )
-        return
-    print("uv is not to be had; pip does the same in some ninety seconds.", flush=True)
+        ]
+        for certificates in ([], ["--system-certs"]):  # its own authorities, then those that this machine trusts
+            try:
+                command(*words, *certificates, "--require-hashes", *files)
+            except subprocess.CalledProcessError:
+                continue
+            return
+    print("uv could not do it; pip does the same in some ninety seconds.", flush=True)
     command(PYTHON, "-m", "pip", "install", "--quiet", "--require-hashes", *files)
 
 
