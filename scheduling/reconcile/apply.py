@@ -26,10 +26,12 @@ from scheduling.planning.actions import (
     Stop,
     Withdraw,
 )
-from scheduling.planning.facts import ObjectFact, Phase, Reason
+from scheduling.planning.facts import Desired, Kind, NodeFact, ObjectFact, Phase, Reason
 from scheduling.reconcile import launch, reserve
 from scheduling.reconcile.lease import Lease
 from scheduling.reconcile.observe import Look
+from scheduling.reconcile.steps import arrived
+from scheduling.snapshot import stopping_to
 
 MOST_FAILURES = 5
 FIRST_PAUSE = td(seconds=30)
@@ -80,13 +82,15 @@ def repairs(hands: Hands) -> Iterator[tuple[str, Callable[[], bool]]]:
     """What an earlier cycle began and did not finish, as far as a complete look shows it."""
     if not hands.look.seen.complete:
         return
-    rows = Workload.objects.filter(cluster=hands.cluster, phase__in=[Phase.PLACED, Phase.STOPPING])
+    rows = Workload.objects.filter(cluster=hands.cluster, phase__in=[Phase.PLACED, Phase.STOPPING, Phase.WAITING])
     for row in rows.select_related("team", "flavor"):
         item = hands.object_of(row)
-        if row.phase == Phase.PLACED and item is None:
+        if row.phase == Phase.PLACED and not arrived(row, item):
             yield f"put {row.name} again", lambda row=row: put(row, hands)  # type: ignore[misc]
-        elif row.phase == Phase.STOPPING and item is not None and not item.deleting_since and item.replicas > 0:
+        elif row.phase == Phase.STOPPING and stands(item):
             yield f"stop {row.name} again", lambda row=row: take_down(row, hands)  # type: ignore[misc]
+        elif row.phase == Phase.WAITING and stands(item):
+            yield f"clear the last attempt of {row.name}", lambda row=row: clear(row, hands)  # type: ignore[misc]
     yield from _cuts(hands)
     yield from _leftovers(hands)
 
@@ -158,6 +162,10 @@ def _(action: Note, hands: Hands) -> bool:
 def put(row: Workload, hands: Hands) -> bool:
     """Bring the documents of a placed workload into the cluster. What the cluster refuses for good is not repeated."""
     placement = Placement.objects.get(workload=row, ended_at=None)
+    item = hands.object_of(row)
+    if item is not None and item.kind == "Job":  # a Job's pods cannot be changed: the last attempt's has to go first
+        launch.remove_all(row, hands.port, storage=False)
+        return True
     node = next((node for node in hands.look.snapshot.nodes if node.name == placement.node), None)
     if node is None:
         return _give_back(row, f"Node {placement.node} is gone; a new place is sought.", hands, Reason.NODE_LOST)
@@ -171,18 +179,32 @@ def put(row: Workload, hands: Hands) -> bool:
     return True
 
 
+def clear(row: Workload, hands: Hands) -> bool:
+    """An attempt is over and the workload waits: its pods go, its storage stays."""
+    if row.kind == Kind.WORKSPACE:
+        hands.port.scale(launch.ref_of(row), 0)
+    else:
+        launch.remove_all(row, hands.port, storage=False)
+    return True
+
+
 def take_down(row: Workload, hands: Hands) -> bool:
     """Scale a workspace that goes to sleep to zero; remove everything else."""
-    if row.phase_reason in (Reason.ASKED_TO_SLEEP, Reason.IDLE) and row.desired != "end":
+    if stopping_to(row) == Phase.ASLEEP:
         hands.port.scale(launch.ref_of(row), 0)
         return True
     launch.remove_all(row, hands.port, storage=True)
     return True
 
 
+def stands(item: ObjectFact | None) -> bool:
+    """Whether an object is there, wants pods, and nobody has told it to go yet."""
+    return item is not None and item.deleting_since is None and item.replicas > 0
+
+
 def _stop(row: Workload, reason: Reason, text: str, hands: Hands) -> bool:
     if row.phase != Phase.STOPPING and not move(
-        row, Step(Phase.STOPPING, reason, text, hands.now), by=row.desired_by if row.desired != "run" else None
+        row, Step(Phase.STOPPING, reason, text, hands.now), by=row.desired_by if row.desired != Desired.RUN else None
     ):
         return False
     return take_down(row, hands)
@@ -216,7 +238,7 @@ def _cuts(hands: Hands) -> Iterator[tuple[str, Callable[[], bool]]]:
             yield f"ask node {node.name} for layout {node.cutting_to}", lambda node=node: _ask_for(node, hands)  # type: ignore[misc]
 
 
-def _ask_for(node, hands: Hands) -> bool:  # type: ignore[no-untyped-def]
+def _ask_for(node: NodeFact, hands: Hands) -> bool:
     hands.port.cut(node.name, node.cutting_to)
     return True
 

@@ -31,8 +31,13 @@ def remember(cluster: Cluster, report: Report) -> Report:
     Cluster.objects.filter(pk=cluster.pk).update(seen_at=report.at, trouble=_trouble(report)[:500])
     if report.worth_keeping:
         CycleReport.objects.create(
-            cluster=cluster, at=report.at, actions=list(report.actions), failures=list(report.failures),
-            refusal=report.refusal[:500], problems=list(report.problems), milliseconds=report.milliseconds,
+            cluster=cluster,
+            at=report.at,
+            actions=list(report.actions),
+            failures=list(report.failures),
+            refusal=report.refusal[:500],
+            problems=list(report.problems),
+            milliseconds=report.milliseconds,
         )
     if report.worth_keeping or report.changed:
         announce(fleet_topic(), "fleet", cluster=cluster.name)

@@ -36,8 +36,15 @@ def reserve(action: Place, now: datetime) -> Workload | None:
     if not move(row, Step(Phase.PLACED, Reason.PLACED, text, now), attempt=attempt, idle_since=None):
         return None
     Placement.objects.create(
-        workload=row, attempt=attempt, cluster_id=row.cluster_id, pool=action.pool, node=action.node,
-        resource=action.resource, flavor_id=row.flavor_id, share=action.share, namespace=row.team.namespace,
+        workload=row,
+        attempt=attempt,
+        cluster_id=row.cluster_id,
+        pool=action.pool,
+        node=action.node,
+        resource=action.resource,
+        flavor_id=row.flavor_id,
+        share=action.share,
+        namespace=row.team.namespace,
         placed_at=now,
     )
     return row
@@ -46,7 +53,5 @@ def reserve(action: Place, now: datetime) -> Workload | None:
 def _room(row: Workload, now: datetime) -> F:
     model = row.flavor.model
     quota = quota_of(row.team_id, model, now)
-    by_member = {
-        member: cards for (team, of, member), cards in held(teams=[row.team_id]).items() if of == model
-    }
+    by_member = {member: cards for (team, of, member), cards in held(teams=[row.team_id]).items() if of == model}
     return room(quota, by_member, row.owner_id)

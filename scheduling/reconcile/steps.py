@@ -49,7 +49,7 @@ def follow(cluster: Cluster, seen: Observation, now: datetime) -> int:
         row = by_id[fact.id]
         if row.phase == Phase.ASLEEP:
             moved += _wake(row, now)
-        elif not _still_to_be_put(row, found):
+        elif row.phase != Phase.PLACED or arrived(row, found.objects.get(row.pk)):
             pods = found.pods.get(fact.id, ())
             step = observed(fact, found.objects.get(fact.id), pods, now, nodes=found.nodes)
             moved += bool(step) and take(row, placement_of.get(fact.id), step, pods)
@@ -80,9 +80,9 @@ def _wake(row: Workload, now: datetime) -> bool:
     return move(row, Step(Phase.WAITING, Reason.WOKEN, text, now), by=row.desired_by)
 
 
-def _still_to_be_put(row: Workload, found: Found) -> bool:
-    """Placed, but its object has never been seen: `apply` puts it again; nothing was lost."""
-    return row.phase == Phase.PLACED and row.pk not in found.objects
+def arrived(row: Workload, item: ObjectFact | None) -> bool:
+    """Whether the object of this attempt has been seen. Until then `apply` puts it again; nothing was lost."""
+    return item is not None and item.generation == row.attempt
 
 
 def _facts(row: Workload, step: Move) -> dict[str, Any]:
