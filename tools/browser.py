@@ -1,5 +1,4 @@
-#!/usr/bin/env python3
-"""Finds the browser that tests drive; `python3 tools/browser.py` installs it where that is possible."""
+"""Finds the browser that tests drive, and installs it where that is possible: `python -m tools.browser`."""
 
 from __future__ import annotations
 
@@ -8,7 +7,10 @@ import shutil
 import subprocess
 import sys
 
+from portal.processes import package_folders
+
 NAMES = ("chromium", "chromium-browser", "google-chrome")
+PACKAGES = ("chromium", "fonts-dejavu-core", "libatomic1")
 FLAGS = [
     "--no-sandbox",  # root, as in containers
     "--disable-quic",
@@ -24,16 +26,28 @@ def find_browser() -> str | None:
 
 
 def main() -> int:
-    if not find_browser() and can_install():
+    if not is_ready() and can_install():
         print("Installing Chromium …", flush=True)
-        install("chromium")
-    if find_browser():
+        install(*PACKAGES)
+    if is_ready():
         return 0
     print(
-        "The browser tests need Chromium: `apt-get install chromium` (or set BERTH_BROWSER to its path).",
+        f"The browser tests need Chromium: `apt-get install {' '.join(PACKAGES)}` (or set BERTH_BROWSER to its path).",
         file=sys.stderr,
     )
     return 1
+
+
+def is_ready() -> bool:
+    return bool(find_browser()) and driver_runs()
+
+
+def driver_runs() -> bool:
+    """Whether Playwright's own program starts; on a bare machine it misses a library."""
+    programs = [folder / "driver" / "node" for folder in package_folders("playwright")]
+    return any(
+        subprocess.run([program, "--version"], capture_output=True, check=False).returncode == 0 for program in programs
+    )
 
 
 def can_install() -> bool:

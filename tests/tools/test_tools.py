@@ -26,6 +26,15 @@ def test_the_run_s_verdict(statuses: list[int], failed: int, ran: int, expected:
 @pytest.mark.browser
 def test_the_browser_is_there() -> None:
     assert browser.find_browser()
+    assert browser.driver_runs()
+
+
+def test_a_driver_that_does_not_start_is_no_browser(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "driver").mkdir()
+    (tmp_path / "driver" / "node").write_text("#!/bin/sh\nexit 127\n")
+    (tmp_path / "driver" / "node").chmod(0o755)
+    monkeypatch.setattr(browser, "package_folders", lambda _name: [tmp_path])
+    assert browser.is_ready() is False
 
 
 def test_a_missing_browser_is_one_line_and_a_failure(
