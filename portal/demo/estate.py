@@ -45,13 +45,13 @@ POOLS = (
 )  # fmt: skip
 
 GRANTS = (  # team, model, cards; a parent comes before its children
-    ("meridian", H100, 32), ("meridian", A10G, 12), ("meridian", A100, 16),
-    ("perception", H100, 16), ("perception", A10G, 6), ("perception", A100, 8),
-    ("systems", H100, 14), ("systems", A10G, 6), ("systems", A100, 8),
+    ("meridian", H100, 32), ("meridian", A10G, 12), ("meridian", A100, 20),
+    ("perception", H100, 18), ("perception", A10G, 6), ("perception", A100, 6),
+    ("systems", H100, 14), ("systems", A10G, 6), ("systems", A100, 14),
     ("vision", H100, 8), ("vision", A10G, 2),
     ("speech", H100, 5), ("speech", A10G, 2),
     ("robotics", H100, 5), ("robotics", A10G, 3), ("robotics", A100, 4),
-    ("language", H100, 7), ("language", A10G, 1), ("language", A100, 4),
+    ("language", H100, 7), ("language", A10G, 1), ("language", A100, 8),
 )  # fmt: skip
 
 PRICES = {  # per card-hour, before and after the change
