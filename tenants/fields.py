@@ -10,6 +10,10 @@ from django.db import models
 class FractionField(models.CharField):
     """An exact fraction, kept as text ("7/8", "3"). Sums are made in Python: no database adds fractions exactly."""
 
+    # For the type checker: what may be assigned, and what is read.
+    _pyi_private_set_type: F | int | str  # type: ignore[assignment]
+    _pyi_private_get_type: F  # type: ignore[assignment]
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         kwargs.setdefault("max_length", 64)
         super().__init__(*args, **kwargs)

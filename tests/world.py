@@ -160,15 +160,13 @@ class World:
 
     def publish(self, prices: dict[str, str] | None = None) -> Any:
         """A rate card from thirty days ago on, with a price per card-hour for each flavor (by its key here)."""
-        from tenants.billing.models import Rate, RateCard
+        from tenants.billing.services import draft_rate_card, publish_rate_card
 
         wanted = prices or {"slice": "4.20", "whole": "4.20", "quarter": "1.10"}
         starts_at = self.now - td(days=30)
-        card = RateCard.objects.create(name="Autumn", starts_at=starts_at, currency="EUR", published_at=starts_at)
-        rates = [
-            Rate(card=card, sku=self.flavors[key].sku, per_card_hour=Decimal(sum_)) for key, sum_ in wanted.items()
-        ]
-        Rate.objects.bulk_create(rates)
+        sums = {self.flavors[key].sku: Decimal(sum_) for key, sum_ in wanted.items()}
+        card = draft_rate_card("Autumn", sums, starts_at=starts_at, by=self.omar, now=starts_at)
+        publish_rate_card(card, by=self.omar, now=starts_at)
         return card
 
     def _past(self, row: Workload, path: tuple[Phase, ...]) -> None:

@@ -1,0 +1,135 @@
+"""Finds and explains every disagreement between tables, cluster and ledger. Small checks; none repairs anything."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from datetime import timedelta as td
+from fractions import Fraction as F
+from uuid import UUID
+
+from scheduling.handover import chunks, complete_until, facts_of, first_hour
+from scheduling.models import Cluster, Placement, Workload
+from scheduling.planning.facts import HOLDING
+from scheduling.snapshot import held
+from tenants.billing import checks, selectors
+from tenants.billing.findings import Finding
+from tenants.billing.rating import HOUR
+from tenants.models import Team
+from tenants.quota import Quota, over
+from tenants.selectors import quotas
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """When it is, and how long a look at a cluster, or an hour's posting, may be due before it is said."""
+
+    now: datetime
+    patience: td
+
+
+def run_checks(look: Look) -> list[Finding]:
+    """Everything that any check finds, in the order of CHECKS."""
+    return [finding for check in CHECKS.values() for finding in check(look)]
+
+
+def stale_clusters(look: Look) -> Iterator[Finding]:
+    """Clusters that were not looked at lately: what the tables say of them may be old."""
+    for cluster in Cluster.objects.all():
+        trouble = f" The last look failed: {cluster.trouble}" if cluster.trouble else ""
+        if cluster.seen_at is None:
+            yield Finding("stale-cluster", cluster.name, f"It was never seen.{trouble}")
+        elif look.now - cluster.seen_at > look.patience:
+            ago = (look.now - cluster.seen_at) // td(minutes=1)
+            yield Finding("stale-cluster", cluster.name, f"It was last seen {ago} minutes ago.{trouble}")
+
+
+def open_placements(look: Look) -> Iterator[Finding]:
+    """Placements that go on although their workload holds nothing any more: somebody is charged for them."""
+    rows = Placement.objects.filter(ended_at=None).exclude(workload__phase__in=HOLDING)
+    for row in rows.select_related("workload"):
+        since = f"{row.placed_at:%Y-%m-%d %H:%M} UTC"
+        text = f"It is {row.workload.phase}, and its placement on {row.node} since {since} has no end."
+        yield Finding("open-placement", row.workload.name, text)
+
+
+def holding_without_placement(look: Look) -> Iterator[Finding]:
+    """Workloads that hold a card, by their phase, without a placement: nobody is charged for them."""
+    open_ones = Placement.objects.filter(ended_at=None).values("workload")
+    for workload in Workload.objects.filter(phase__in=HOLDING).exclude(pk__in=open_ones):
+        text = f"It is {workload.phase} since {workload.phase_since:%Y-%m-%d %H:%M} UTC and has no open placement."
+        yield Finding("holding-without-placement", workload.name, text)
+
+
+def held_above_quota(look: Look) -> Iterator[Finding]:
+    """Teams that hold more than their grants, because a grant ended or was lowered: worth knowing, no fault."""
+    by_member: dict[tuple[UUID, str], dict[int, F]] = defaultdict(dict)
+    for (team, model, member), cards in held().items():
+        by_member[team, model][member] = cards
+    names = dict(Team.objects.values_list("pk", "name"))
+    granted = quotas(look.now)
+    for (team, model), cards_of in sorted(by_member.items(), key=lambda item: (names[item[0][0]], item[0][1])):
+        quota = granted.get((team, model), Quota())
+        if above := over(quota, cards_of):
+            text = f"It holds {sum(cards_of.values())} cards of {model} with {quota.total} granted: {above} too many."
+            yield Finding("above-quota", names[team], text, mere_note=True)
+
+
+def late_hours(look: Look) -> Iterator[Finding]:
+    """Clusters whose complete hours are not in the ledger yet, or that have facts from before it begins."""
+    meters = selectors.meters()
+    for cluster in Cluster.objects.all():
+        first, meter = first_hour(cluster), meters.get(cluster.name)
+        since = meter.until if meter else first
+        if since is None:
+            continue
+        missing = (complete_until(cluster, look.now - look.patience) - since) // HOUR
+        if missing > 0:
+            yield Finding(
+                "late-hours", cluster.name, f"{missing} hours from {since:%Y-%m-%d %H:%M} UTC are not posted."
+            )
+        if meter and first and first < meter.since:
+            text = (
+                f"There are facts from {first:%Y-%m-%d %H:%M} UTC on; the ledger begins {meter.since:%Y-%m-%d %H:%M}."
+            )
+            yield Finding("facts-before-ledger", cluster.name, text)
+
+
+def ledger_and_facts(look: Look) -> Iterator[Finding]:
+    """Posted hours, rated once more from placements and cards, against what the ledger has."""
+    meters = selectors.meters()
+    for cluster in Cluster.objects.all():
+        if meter := meters.get(cluster.name):
+            for since, until in chunks(meter.since, meter.until):
+                hours, doubtful = facts_of(cluster, since, until)
+                yield from doubtful
+                yield from checks.against_facts(hours)
+
+
+def buckets(look: Look) -> list[Finding]:
+    """Every hour of every pool: the buckets against the cards, and the lines against the buckets."""
+    return [*checks.bucket_sums(), *checks.overlaps(), *checks.lines_against_buckets()]
+
+
+def statements(look: Look) -> list[Finding]:
+    """Every month: lines, tables and what was written down when it was closed."""
+    months = selectors.periods().values_list("period", flat=True)
+    return [finding for period in months for finding in checks.line_sums(period)]
+
+
+def set_aside(look: Look) -> list[Finding]:
+    """Lines that no published price covers."""
+    return checks.set_aside_lines()
+
+
+CHECKS: dict[str, Callable[[Look], Iterable[Finding]]] = {
+    "stale clusters": stale_clusters,
+    "open placements": open_placements,
+    "holding without placement": holding_without_placement,
+    "held above quota": held_above_quota,
+    "late hours": late_hours,
+    "ledger and facts": ledger_and_facts,
+    "buckets": buckets,
+    "statements": statements,
+    "set aside": set_aside,
+}
