@@ -6,7 +6,7 @@ from datetime import datetime
 from datetime import timedelta as td
 
 from scheduling.planning import pods as ask
-from scheduling.planning.facts import Desired, Kind, Phase, Reason
+from scheduling.planning.facts import Desired, Kind, ObjectFact, Phase, Reason, WorkloadFact
 from scheduling.planning.look import Look, Move
 from scheduling.planning.retries import try_again
 from scheduling.planning.wording import length, sentence
@@ -78,16 +78,17 @@ def _never_arrived(look: Look) -> Move:
 
 
 def _stop_words(look: Look) -> tuple[Reason, str]:
-    """Why it stops: as its row says while it is stopping, else as far as the wishes in the row can tell."""
-    said = look.workload.reason if look.workload.phase is Phase.STOPPING else None
-    reason = said if said is not None and said in END_WORDS else _guessed_reason(look)
+    reason = stop_reason(look.workload, look.now)
     return reason, END_WORDS[reason]
 
 
-def _guessed_reason(look: Look) -> Reason:
-    if look.workload.desired is Desired.END:
+def stop_reason(workload: WorkloadFact, now: datetime) -> Reason:
+    """Why it stops: as its row says while it is stopping, else as far as the wishes in the row can tell."""
+    if workload.phase is Phase.STOPPING and workload.reason is not None and workload.reason in END_WORDS:
+        return workload.reason
+    if workload.desired is Desired.END:
         return Reason.ASKED_TO_END
-    if look.workload.ends_at is not None and look.workload.ends_at <= look.now:
+    if workload.ends_at is not None and workload.ends_at <= now:
         return Reason.TIME_IS_UP
     return Reason.REMOVED_OUTSIDE
 
@@ -98,7 +99,7 @@ def stopping(look: Look) -> Move | None:
         return _still_stopping(look)
     if not look.complete:
         return None
-    to = look.workload.stopping_to or _where_to(look)
+    to = where_to(look.workload, look.thing)
     thing = look.thing
     if thing is not None and thing.deleting_since is None and (to is Phase.ENDED or thing.replicas > 0):
         return None  # the order to stop has not arrived; the plan repeats it
@@ -116,18 +117,19 @@ def _still_stopping(look: Look) -> Move | None:
         f"Still stopping: pod {pod.name} on node {pod.node} has not ended, {why}. "
         "Its quota and card are free when the pod is gone; an operator can remove it by force."
     )
-    reason = look.workload.reason or _rest_words(look, look.workload.stopping_to or _where_to(look))[0]
+    reason = look.workload.reason or _rest_words(look, where_to(look.workload, look.thing))[0]
     return look.step(Phase.STOPPING, reason, text, pod=pod)
 
 
-def _where_to(look: Look) -> Phase:
-    """For a row that does not say: what can sleep and still has its object sleeps."""
-    workload = look.workload
+def where_to(workload: WorkloadFact, thing: ObjectFact | None) -> Phase:
+    """Where a stopping workload goes. For a row that does not say: what can sleep and still has its object sleeps."""
+    if workload.stopping_to is not None:
+        return workload.stopping_to
     if workload.desired is Desired.END or workload.kind is Kind.JOB:
         return Phase.ENDED
     if workload.desired is Desired.SLEEP:
         return Phase.ASLEEP
-    return Phase.ASLEEP if look.thing is not None and look.thing.replicas == 0 else Phase.ENDED
+    return Phase.ASLEEP if thing is not None and thing.replicas == 0 else Phase.ENDED
 
 
 def _rest_words(look: Look, to: Phase) -> tuple[Reason, str]:

@@ -1,0 +1,136 @@
+"""Giving an empty node another MIG layout, and taking it back into service when that is seen done.
+
+Only a node that holds nothing is ever cut, one cut per node at a time. The layout serves whoever is next in line; of
+those that do, the one that serves the most waiting shares, then the one that changes least, then the first by name.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction as F
+
+from scheduling.planning import catalog
+from scheduling.planning.actions import Cut, Reopen
+from scheduling.planning.coming import being_cut, recut
+from scheduling.planning.facts import NodeFact, PoolFact, Problem, Sharing, Snapshot, WorkloadFact
+from scheduling.planning.packing import Fleet, Space, usable
+from scheduling.planning.shares import share_words
+from scheduling.planning.wording import several
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One node, one layout, and what the node will then offer."""
+
+    node: NodeFact
+    layout: str
+    space: Space
+    served: F  # cards' worth of waiting work that it will hold
+    workloads: int
+    change: int  # instances per card that are made or unmade
+
+    @property
+    def rank(self) -> tuple[F, int, str, str]:
+        """Smallest is best."""
+        return -self.served, self.change, self.layout, self.node.name
+
+    def cut(self) -> Cut:
+        text = f"serves {several(self.workloads, 'waiting workload')}, {share_words(self.served)} in all"
+        return Cut(self.node.name, self.node.mig_config, self.layout, text)
+
+
+class Cutter:
+    """The nodes that may be cut, by model. `fleet` tells which of them are still empty while the plan is made."""
+
+    def __init__(self, snapshot: Snapshot, fleet: Fleet) -> None:
+        self._fleet = fleet
+        self._pools = {pool.name: pool for pool in snapshot.pools if pool.sharing is Sharing.MIG and pool.layouts}
+        self._nodes: defaultdict[str, list[NodeFact]] = defaultdict(list)
+        for node in sorted(snapshot.nodes, key=lambda node: node.name):
+            if node.pool in self._pools and usable(node) and _agrees(node, self._pools[node.pool]):
+                self._nodes[node.model].append(node)
+
+    def best(self, need: WorkloadFact, behind: Sequence[WorkloadFact]) -> Option | None:
+        """The best cut that serves `need`; `behind` is who waits after it, and counts too."""
+        seen: set[tuple[object, ...]] = set()
+        options: list[Option] = []
+        for node in self._nodes.get(need.flavor.model, ()):
+            present = self._fleet.spaces.get(node.name)
+            if present is None or present.busy or node.name in need.shunned:
+                continue
+            alike = (node.pool, node.mig_config, node.cards, present.cpu_milli, present.memory_mib)
+            if alike not in seen:
+                seen.add(alike)
+                options += self._options(node, present, need, behind)
+        return min(options, key=lambda option: option.rank, default=None)
+
+    def _options(
+        self, node: NodeFact, present: Space, need: WorkloadFact, behind: Sequence[WorkloadFact]
+    ) -> Iterable[Option]:
+        pool = self._pools[node.pool]
+        for layout in pool.layouts:
+            space = recut(node, present, pool, layout)
+            if layout != node.mig_config and space.fits(need):
+                served, workloads = self._serve(recut(node, present, pool, layout), need, behind)
+                yield Option(node, layout, space, served, workloads, _change(node, layout))
+
+    def _serve(self, space: Space, need: WorkloadFact, behind: Sequence[WorkloadFact]) -> tuple[F, int]:
+        """Fill a trial space in the order of the line; work that fits on a present node does not count."""
+        served, workloads = F(0), 0
+        for one in (need, *behind):
+            if not any(space.free.values()):
+                break
+            if space.fits(one) and (one is need or self._fleet.best(one) is None):
+                space.take(one)
+                served, workloads = served + one.share, workloads + 1
+        return served, workloads
+
+
+def continued(nodes: Iterable[NodeFact], spaces: Mapping[str, Space]) -> list[Cut | Reopen]:
+    """What to do with nodes that are being cut: wait, open them again, or repeat an order that did not arrive."""
+    actions: list[Cut | Reopen] = []
+    for node in sorted(nodes, key=lambda node: node.name):
+        if not being_cut(node):
+            continue
+        if is_cut(node):
+            actions.append(Reopen(node.name, f"it has been cut to {node.cutting_to}"))
+        elif node.mig_config != node.cutting_to and not spaces[node.name].busy:
+            actions.append(Cut(node.name, node.mig_config, node.cutting_to, "the order has not reached the node yet"))
+    return actions
+
+
+def is_cut(node: NodeFact) -> bool:
+    """Is the layout that we asked for really there? "success" may be left over from the cut before."""
+    model = catalog.model(node.model)
+    layout = catalog.layout(model, node.cutting_to) if model else None
+    if layout is None or node.mig_state != "success" or node.mig_config != node.cutting_to:
+        return False
+    wanted = {catalog.dotted(name): count * node.cards for name, count in layout.counts.items()} or {"": node.cards}
+    shown = {catalog.dotted(device.profile): device.capacity for device in node.devices if device.capacity}
+    return shown == wanted and any(device.allocatable for device in node.devices)
+
+
+def failed_cuts(nodes: Iterable[NodeFact]) -> tuple[Problem, ...]:
+    """Nodes that stay out of service because their cut failed, with what an operator can do."""
+    text = (
+        "The MIG manager could not cut it to {0}. It stays out of service: read the MIG manager's log, make sure that "
+        "no program uses its cards, then set the label nvidia.com/mig.config anew or take away the node."
+    )
+    return tuple(
+        Problem(node.name, "metadata.labels[nvidia.com/mig.config.state]", text.format(node.cutting_to))
+        for node in sorted(nodes, key=lambda node: node.name)
+        if node.cutting_to and node.mig_state == "failed"
+    )
+
+
+def _agrees(node: NodeFact, pool: PoolFact) -> bool:
+    return node.model == pool.model and node.capacity == pool.capacity and bool(catalog.model(node.model))
+
+
+def _change(node: NodeFact, layout: str) -> int:
+    """How many instances of one card appear or disappear; a node whose layout is unknown changes altogether."""
+    model = catalog.model(node.model)
+    after = catalog.layout(model, layout) if model else None
+    before = catalog.layout(model, node.mig_config) if model else None
+    old, new = (dict(one.counts) if one else {} for one in (before, after))
+    return sum(abs(new.get(name, 0) - old.get(name, 0)) for name in old.keys() | new.keys())

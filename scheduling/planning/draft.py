@@ -1,0 +1,176 @@
+"""A plan in the making: the picture, what has been given out of it so far, and what is next for whom."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from scheduling.planning.actions import Action, Note, Place, Reopen
+from scheduling.planning.coming import coming_of
+from scheduling.planning.cutting import Cutter, Option, continued
+from scheduling.planning.facts import NodeFact, PoolFact, Reason, Snapshot, WorkloadFact
+from scheduling.planning.order import Ledger
+from scheduling.planning.packing import Fleet, Space, key_of, lingering, spaces_of, usable
+from scheduling.planning.scaling import Buyer, Order, Sizes
+from scheduling.planning.waiting import (
+    APPROVAL,
+    Shortage,
+    back_off_words,
+    lingering_words,
+    unknown_words,
+    wrong_count,
+)
+
+LOOK_AHEAD = 200  # how many of those behind are asked which layout would serve them too
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What becomes of one workload. `space` is where it goes, or will go once the rest has been done."""
+
+    said: Place | Note
+    space: Space | None = None
+    reopened: bool = False
+    coming: bool = False
+    cut: Option | None = None
+    bought: PoolFact | None = None
+
+
+class Draft:
+    """`answer` looks and changes nothing; `commit` gives out what the answer takes; `actions` tells all of it."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.spaces = spaces_of(snapshot)
+        self.nodes = {node.name: node for node in snapshot.nodes}
+        spread = [pool.name for pool in snapshot.pools if pool.spread]
+        self.fleet = Fleet((self.spaces[node.name] for node in snapshot.nodes if usable(node)), spread=spread)
+        self.leaving = Fleet(self.spaces[node.name] for node in snapshot.nodes if _could_stay(node))
+        self.coming = coming_of(snapshot, self.spaces)
+        self.ledger = Ledger(snapshot)
+        self.cutter = Cutter(snapshot, self.fleet)
+        self.buyer = Buyer(snapshot)
+        self.shortage = Shortage(snapshot, self.fleet, self.buyer, self.spaces.values())
+        self._lingering = lingering(snapshot)
+        self._going = {thing.workload for thing in snapshot.objects if thing.deleting_since is not None}
+        self._said: list[Action] = []
+        self._wanted: set[str] = set()  # nodes that are cut or taken back, so neither empty nor spare
+
+    def answer(self, need: WorkloadFact, behind: Sequence[WorkloadFact] = ()) -> Answer:
+        """What becomes of the next in line; `behind` is who waits after it."""
+        return (
+            self._not_yet(need)
+            or self._now(need)
+            or self._soon(need)
+            or self._ordered(need, behind)
+            or _no(need, Reason.WAITING_FOR_CAPACITY, self.shortage.words(need))
+        )
+
+    def commit(self, need: WorkloadFact, answer: Answer) -> None:
+        self._said.append(answer.said)
+        if answer.space is None:
+            return
+        self.ledger.take(need)
+        if isinstance(answer.said, Place):
+            self.fleet.take(answer.space, need)
+        elif answer.reopened:
+            self._reopen(answer.space, need)
+        elif answer.coming:
+            self._count_on(answer.space, need)
+        elif answer.cut:
+            self._cut(answer.cut, answer.said, need)
+        elif answer.bought:
+            self._buy(answer.bought, answer.space, answer.said, need)
+
+    def actions(self) -> list[Action]:
+        """Everything but the stops."""
+        found: list[Action] = [*self._said, *continued(self.snapshot.nodes, self.spaces)]
+        sizes = Sizes(self.snapshot, self.spaces, self._wanted)
+        for pool in sorted(self.snapshot.pools, key=lambda pool: pool.name):
+            found += sizes.resize(pool, self.buyer.orders.get(pool.name, Order()))
+        return found
+
+    # --- Looking: nothing below changes until the answer is committed ---
+
+    def _not_yet(self, need: WorkloadFact) -> Answer | None:
+        """Reasons that have nothing to do with what is free."""
+        if need.approval_pending:
+            return _no(need, Reason.WAITING_FOR_APPROVAL, APPROVAL)
+        if need.not_before is not None and self.snapshot.now < need.not_before:
+            return _no(need, Reason.BACKING_OFF, back_off_words(need))
+        if words := wrong_count(need):
+            return _no(need, Reason.UNKNOWN_FLAVOR, words)
+        if not self.shortage.offered(need):
+            return _no(need, Reason.UNKNOWN_FLAVOR, unknown_words(need))
+        if need.id in self._lingering or need.id in self._going:
+            pod = self._lingering.get(need.id)
+            return _no(need, *lingering_words(pod, self.nodes.get(pod.node) if pod else None))
+        if words := self.ledger.refusal(need):
+            return _no(need, Reason.WAITING_FOR_QUOTA, words)
+        return None
+
+    def _now(self, need: WorkloadFact) -> Answer | None:
+        space = self.fleet.best(need)
+        if space is None:
+            return None
+        resource = space.resource[key_of(need.flavor)]
+        return Answer(Place(need.id, space.name, space.pool, resource, need.count, need.share), space)
+
+    def _soon(self, need: WorkloadFact) -> Answer | None:
+        """On what is withdrawn but not given back, or on what is on its way."""
+        if space := self.leaving.best(need):
+            text = f"Node {space.name} is taken back into service for it and is free at the next look."
+            return Answer(Note(need.id, Reason.WAITING_FOR_NODE, text), space, reopened=True)
+        if space := self.coming.best(need):
+            return Answer(Note(need.id, *self.coming.why(space)), space, coming=True)
+        return None
+
+    def _ordered(self, need: WorkloadFact, behind: Sequence[WorkloadFact]) -> Answer | None:
+        """By a cut, or on a node that has to be bought."""
+        if option := self.cutter.best(need, list(islice(self._rivals(need, behind), LOOK_AHEAD))):
+            text = f"Node {option.node.name} is being cut to {option.layout} for it; it starts when that is done."
+            return Answer(Note(need.id, Reason.WAITING_FOR_CUT, text), option.space, cut=option)
+        if found := self.buyer.best(need):
+            pool, space = found
+            text = f"A new node of pool {pool.name} is asked for; it starts when that node shows its cards."
+            return Answer(Note(need.id, Reason.WAITING_FOR_NODE, text), space, bought=pool)
+        return None
+
+    def _rivals(self, need: WorkloadFact, behind: Sequence[WorkloadFact]) -> Iterator[WorkloadFact]:
+        """Who of those behind would want a slice of the same model, and may have one."""
+        for one in behind:
+            if one.flavor.model == need.flavor.model and self._not_yet(one) is None:
+                yield one
+
+    # --- Giving out ---
+
+    def _reopen(self, space: Space, need: WorkloadFact) -> None:
+        if space.name not in self._wanted:
+            self._said.append(Reopen(space.name, "waiting work fits on it"))
+        self._wanted.add(space.name)
+        self.leaving.take(space, need)
+
+    def _count_on(self, space: Space, need: WorkloadFact) -> None:
+        self.coming.take(space, need)
+        self.buyer.count(space)
+
+    def _cut(self, option: Option, said: Note, need: WorkloadFact) -> None:
+        self._said.append(option.cut())
+        self._wanted.add(option.node.name)
+        self.fleet.drop(option.node.name)
+        self.coming.expect(option.space, said.reason, said.text)
+        self.coming.take(option.space, need)
+
+    def _buy(self, pool: PoolFact, space: Space, said: Note, need: WorkloadFact) -> None:
+        self.buyer.order(pool, space)
+        self.buyer.count(space)
+        self.coming.expect(space, said.reason, said.text)
+        self.coming.take(space, need)
+
+
+def _no(need: WorkloadFact, reason: Reason, text: str) -> Answer:
+    return Answer(Note(need.id, reason, text))
+
+
+def _could_stay(node: NodeFact) -> bool:
+    """Withdrawn by us, not yet given back, and else in order as far as the node itself says."""
+    return node.leaving and not node.dropped and node.ready and not node.cutting_to
