@@ -57,7 +57,7 @@ def build(wanted: str) -> int:
     print(f"Setting up .venv ({wanted}) …", flush=True)
     try:
         make_venv()
-        install([ROOT / lock for lock in LOCKS[wanted]])
+        install([ROOT / lock for lock in LOCKS[wanted]], PYTHON)
     except subprocess.CalledProcessError as failure:
         print(
             f"Setting up failed: {' '.join(map(str, failure.cmd[:4]))} … ended with {failure.returncode}.",
@@ -90,8 +90,8 @@ def stays() -> bool:
     return PYTHON.exists() and PLACE.exists() and PLACE.read_text() == str(VENV)
 
 
-def install(locks: list[Path]) -> None:
-    """Install the locks, hashes checked and bytecode compiled: with uv, or with pip where uv cannot do it."""
+def install(locks: list[Path], python: Path) -> None:
+    """Install locks for a Python, hashes checked, bytecode compiled: with uv, or with pip where uv cannot do it."""
     files = [part for lock in locks for part in ("-r", lock)]
     if has_uv():
         words: list[str | Path] = [
@@ -110,7 +110,7 @@ def install(locks: list[Path]) -> None:
                 continue
             return
     print("uv could not do it; pip does the same in some ninety seconds.", flush=True)
-    command(PYTHON, "-m", "pip", "install", "--quiet", "--require-hashes", *files)
+    command(python, "-m", "pip", "install", "--quiet", "--require-hashes", *files)
 
 
 def has_uv() -> bool:

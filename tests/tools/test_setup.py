@@ -27,7 +27,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     }.items():
         monkeypatch.setattr(setup, name, value)
     setup.PLACE.write_text(str(venv))
-    monkeypatch.setattr(setup, "install", lambda locks: (tmp_path / "installed").write_text(f"{len(locks)}"))
+    monkeypatch.setattr(setup, "install", lambda locks, _python: (tmp_path / "installed").write_text(f"{len(locks)}"))
     return tmp_path
 
 
@@ -81,7 +81,7 @@ def test_what_is_no_set_is_refused(arguments: list[str], capsys: pytest.CaptureF
 def test_a_failed_installation_is_a_sentence_and_leaves_no_stamp(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fail(_locks: list[Path]) -> None:
+    def fail(_locks: list[Path], _python: Path) -> None:
         raise subprocess.CalledProcessError(1, ["uv", "pip", "install"])
 
     monkeypatch.setattr(setup, "install", fail)

@@ -82,16 +82,9 @@ def fetch_vnu(folder: Path) -> None:
 def make_environment(folder: Path) -> None:
     """An environment of its own for schemathesis, from its lock."""
     shutil.rmtree(folder, ignore_errors=True)
-    uv = setup.VENV / "bin" / "uv"
     try:
         setup.command(sys.executable, "-m", "venv", folder)
-        python = folder / "bin" / "python"
-        start: list[str | Path]
-        if uv.exists():
-            start = [uv, "pip", "install", "--python", python, "--compile-bytecode"]
-        else:
-            start = [python, "-m", "pip", "install"]
-        setup.command(*start, "--quiet", "--require-hashes", "-r", LOCK)
+        setup.install([LOCK], folder / "bin" / "python")
     except subprocess.CalledProcessError as failure:
         raise CouldNotJudge(f"The judges' packages could not be installed (exit {failure.returncode}).") from None
 
