@@ -94,18 +94,10 @@ def install(locks: list[Path], python: Path) -> None:
     """Install locks for a Python, hashes checked, bytecode compiled: with uv, or with pip where uv cannot do it."""
     files = [part for lock in locks for part in ("-r", lock)]
     if has_uv():
-        words: list[str | Path] = [
-            VENV / "bin" / "uv",
-            "pip",
-            "install",
-            "--quiet",
-            "--python",
-            PYTHON,
-            "--compile-bytecode",
-        ]
+        uv: list[str | Path] = [VENV / "bin" / "uv", "pip", "install", "--python", python, "--compile-bytecode"]
         for certificates in ([], ["--system-certs"]):  # its own authorities, then those that this machine trusts
             try:
-                command(*words, *certificates, "--require-hashes", *files)
+                command(*uv, *certificates, "--quiet", "--require-hashes", *files)
             except subprocess.CalledProcessError:
                 continue
             return
