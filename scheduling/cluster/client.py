@@ -1,0 +1,299 @@
+"""The wall itself: the port, spoken over HTTP to any Kubernetes API server.
+
+Import this module only where a connection is opened: it brings the package `kubernetes` along. Of that we use the
+connection (TLS, proxies, keep-alive); lists are decoded straight from bytes.
+"""
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import urlencode, urlsplit
+
+from kubernetes.client.configuration import Configuration
+from kubernetes.client.exceptions import ApiException
+from kubernetes.client.rest import RESTClientObject
+from urllib3.exceptions import HTTPError
+
+from scheduling.cluster import names
+from scheduling.cluster.api import APPLY, CONFLICT, JSON, MERGE, Query, document_in, path_of, refused
+from scheduling.cluster.exporters import expositions
+from scheduling.cluster.observing import observe
+from scheduling.cluster.port import ClusterError, Document, Exposition, Observation, Ref
+from scheduling.cluster.writing import MAIN
+from scheduling.providers import Provider
+from scheduling.providers.cluster_api import ClusterApi
+
+CONNECT_SECONDS = 3.0
+READ_SECONDS = 15.0
+WHOLE_SECONDS = 60.0  # for an answer that arrives drop by drop
+MOST_BYTES = 256 * 2**20
+CHUNK = 2**16
+MOST_LOG_BYTES = 2**20
+AT_ONCE = 8
+NOT_FOUND, UNAUTHORIZED = 404, 401
+LOOPBACK = {"127.0.0.1", "::1", "localhost"}
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """Where a cluster is and who we are there. Files are read when the connection is opened; a token file again when
+    the server no longer takes the token."""
+
+    server: str  # "https://10.0.0.1:6443"; plain http only for a cluster on this machine
+    token: str = ""
+    token_file: str = ""
+    certificate_file: str = ""
+    key_file: str = ""
+    authority_file: str = ""  # of the server's certificate; "": the system's authorities
+    verify: bool = True
+
+
+class Session:
+    """HTTP calls to one API server, each with an end. Safe to use from several threads."""
+
+    def __init__(self, connection: Connection) -> None:
+        where = urlsplit(connection.server)
+        if where.scheme not in {"http", "https"} or not where.hostname:
+            raise ClusterError(f"{connection.server!r} is no address of an API server.", retry=False)
+        self._connection = connection
+        self._server = connection.server.rstrip("/")
+        self._token = token_of(connection)
+        settings = Configuration(
+            host=self._server,
+            verify_ssl=connection.verify,
+            ssl_ca_cert=connection.authority_file or None,
+            cert_file=connection.certificate_file or None,
+            key_file=connection.key_file or None,
+            connection_pool_maxsize=AT_ONCE,
+            proxy="" if where.hostname in LOOPBACK else None,
+            retries=False,  # the next look tries again; here it would only double the load
+        )
+        self._http = RESTClientObject(settings)
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Query | None = None,
+        body: Mapping[str, Any] | None = None,
+        content: str = JSON,
+        timeout: float | None = None,
+    ) -> bytes:
+        """The answer's body; anything but 2xx is a ClusterError."""
+        url = self._server + path + (f"?{urlencode(query)}" if query else "")
+        for may_renew in (True, False):
+            status, headers, answer = self._once(method, url, body, content, timeout)
+            if status == UNAUTHORIZED and may_renew and self._renewed():
+                continue
+            break
+        if not 200 <= status < 300:
+            raise refused(status, headers, answer)
+        return answer
+
+    def close(self) -> None:
+        self._http.close()
+
+    def _once(
+        self, method: str, url: str, body: Mapping[str, Any] | None, content: str, timeout: float | None
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        headers = {"Accept": "application/json, */*;q=0.1", "Accept-Encoding": "gzip", "User-Agent": "berth"}
+        if body is not None:
+            headers["Content-Type"] = content
+        if self._token:
+            headers["Authorization"] = f"Bearer {self._token}"
+        patience = (CONNECT_SECONDS, timeout or READ_SECONDS)
+        try:
+            answer = self._http.request(method, url, headers=headers, body=body, _request_timeout=patience).response
+            return answer.status, answer.headers, whole_body(answer, timeout or WHOLE_SECONDS)
+        except (HTTPError, ApiException, OSError) as error:
+            raise ClusterError(f"The cluster at {self._server} does not answer: {reason_of(error)}.") from None
+
+    def _renewed(self) -> bool:
+        """Has the token's file a new one?"""
+        before, self._token = self._token, token_of(self._connection)
+        return self._token != before
+
+
+class KubernetesPort:
+    """The port of one cluster. Keep it, and close it at the end: one client, no threads that outlive a call."""
+
+    def __init__(
+        self, connection: Connection, *, provider: Provider | None = None, metrics_namespace: str = ""
+    ) -> None:
+        """`metrics_namespace` is where the exporters run; "" looks for them everywhere."""
+        self._api = Session(connection)
+        self._provider = provider or ClusterApi()
+        self._metrics_namespace = metrics_namespace
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._api.close()
+
+    # Looking
+
+    def observe(self, now: datetime) -> Observation:
+        return observe(self._api, self._provider.sizes, now)
+
+    def metrics(self, nodes: Iterable[str]) -> list[Exposition]:
+        return expositions(self._api, nodes, self._metrics_namespace)
+
+    def logs(self, namespace: str, pod: str, *, lines: int) -> str:
+        query: Query = {"container": MAIN, "tailLines": max(0, lines), "limitBytes": MOST_LOG_BYTES}
+        return self._api.ask("GET", path_of("Pod", namespace, pod) + "/log", query=query).decode(errors="replace")
+
+    # Workloads
+
+    def put(self, document: Document) -> str:
+        kind, meta = document["kind"], document["metadata"]
+        name, namespace = meta["name"], meta.get("namespace", "")
+        there = self._find(kind, namespace, name)
+        if there is not None:
+            refuse_foreign(kind, there, meta)
+        query: Query = {"fieldManager": names.FIELD_MANAGER, "force": "true"}
+        body = self._api.ask("PATCH", path_of(kind, namespace, name), query=query, body=document, content=APPLY)
+        uid: str = document_in(body).get("metadata", {}).get("uid", "")
+        return uid
+
+    def remove(self, ref: Ref) -> bool:
+        there = self._find(ref.kind, ref.namespace, ref.name)
+        if there is None or not is_ours(there) or (ref.uid and uid_of(there) != ref.uid):
+            return False
+        if there["metadata"].get("deletionTimestamp"):
+            return True
+        # Named by uid, so that a namesake made meanwhile stays; a Job's pods would be left behind without a policy.
+        body = {"propagationPolicy": "Background", "preconditions": {"uid": uid_of(there)}}
+        try:
+            self._api.ask("DELETE", path_of(ref.kind, ref.namespace, ref.name), body=body)
+        except ClusterError as error:
+            if error.status in {NOT_FOUND, CONFLICT}:
+                return False
+            raise
+        return True
+
+    def scale(self, ref: Ref, replicas: int) -> None:
+        there = self._find(ref.kind, ref.namespace, ref.name)
+        if there is None and replicas == 0:
+            return
+        if there is None or not is_ours(there) or (ref.uid and uid_of(there) != ref.uid):
+            raise ClusterError(
+                f"{ref.kind} {ref.name} of ours is not there to be scaled.", status=NOT_FOUND, retry=False
+            )
+        if there.get("spec", {}).get("replicas") == replicas:
+            return
+        path = path_of(ref.kind, ref.namespace, ref.name) + "/scale"
+        self._api.ask("PATCH", path, body={"spec": {"replicas": replicas}}, content=MERGE)
+
+    # Nodes
+
+    def cordon(self, node: str, *, on: bool, marks: Mapping[str, str | None]) -> None:
+        foreign = [key for key in marks if not key.startswith(names.PREFIX)]
+        if foreign:
+            raise ValueError(f"{foreign[0]} is not one of our own marks")
+        if not on and marks and not self._bears_one_of(node, marks):
+            return  # somebody else's cordon, or our own that is long gone
+        self._patch_node(
+            node, {"metadata": {"annotations": dict(marks)}, "spec": {"unschedulable": True if on else None}}
+        )
+
+    def cut(self, node: str, config: str) -> None:
+        labels, annotations = {names.MIG_CONFIG: config}, {names.CUTTING_TO: config}
+        self._patch_node(node, {"metadata": {"labels": labels, "annotations": annotations}})
+
+    def resize(self, pool: str, nodes: int, drop: Iterable[str]) -> None:
+        dropped = tuple(drop)
+        self._provider.resize(self._api, pool, nodes, dropped)
+        for node in dropped:
+            try:
+                self._patch_node(node, {"metadata": {"annotations": {names.DROPPED: "true"}}})
+            except ClusterError as error:
+                if error.status != NOT_FOUND:
+                    raise
+
+    # Helpers
+
+    def _find(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
+        try:
+            return document_in(self._api.ask("GET", path_of(kind, namespace, name)))
+        except ClusterError as error:
+            if error.status == NOT_FOUND:
+                return None
+            raise
+
+    def _bears_one_of(self, node: str, marks: Iterable[str]) -> bool:
+        there = self._find("Node", "", node) or {}
+        annotations = there.get("metadata", {}).get("annotations") or {}
+        return any(mark in annotations for mark in marks)
+
+    def _patch_node(self, node: str, body: Mapping[str, Any]) -> None:
+        self._api.ask("PATCH", path_of("Node", "", node), body=body, content=MERGE)
+
+
+def refuse_foreign(kind: str, there: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    """Never write over what is not ours, nor over what is about to go."""
+    name = wanted["name"]
+    if not is_ours(there):
+        label = f"{names.MANAGED_BY}={names.MANAGER}"
+        text = f"{kind} {name} is there already and is not Berth's; remove it, or label it {label}."
+        raise ClusterError(text, status=CONFLICT, retry=False)
+    row = labels_of(wanted).get(names.WORKLOAD)
+    if labels_of(there["metadata"]).get(names.WORKLOAD) != row:
+        raise ClusterError(f"{kind} {name} is there already, for another workload.", status=CONFLICT, retry=False)
+    if there["metadata"].get("deletionTimestamp"):
+        raise ClusterError(f"{kind} {name} is still being deleted.", status=CONFLICT)
+
+
+def is_ours(there: Mapping[str, Any]) -> bool:
+    return labels_of(there.get("metadata") or {}).get(names.MANAGED_BY) == names.MANAGER
+
+
+def labels_of(meta: Mapping[str, Any]) -> Mapping[str, Any]:
+    return meta.get("labels") or {}
+
+
+def uid_of(there: Mapping[str, Any]) -> str:
+    return str(there["metadata"].get("uid", ""))
+
+
+def token_of(connection: Connection) -> str:
+    if not connection.token_file:
+        return connection.token
+    try:
+        return Path(connection.token_file).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ClusterError(f"The token file {connection.token_file} cannot be read: {error}.", retry=False) from None
+
+
+def whole_body(answer: Any, seconds: float) -> bytes:
+    """The answer's bytes. An endless or dripping answer is given up, and its connection is not used again."""
+    end = time.monotonic() + seconds
+    parts: list[bytes] = []
+    size = 0
+    try:
+        for part in answer.stream(CHUNK, decode_content=True):
+            parts.append(part)
+            size += len(part)
+            if size > MOST_BYTES or time.monotonic() > end:
+                raise TimeoutError("its answer does not end")
+    except BaseException:
+        answer.close()
+        raise
+    answer.release_conn()
+    return b"".join(parts)
+
+
+def reason_of(error: Exception) -> str:
+    """A library's message as a few words: without object addresses, in one line."""
+    text = " ".join(str(error).split())
+    return text.rpartition(": ")[2].rstrip(".")[:200] or type(error).__name__
