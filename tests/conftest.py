@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import os
 import socket
+import subprocess
+import tempfile
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 from datetime import timedelta as td
@@ -91,6 +93,23 @@ def _close_messages(request: pytest.FixtureRequest) -> None:
 def redis_url() -> str:
     """The address of this process's message server."""
     return os.environ["REDIS_URL"]
+
+
+@pytest.fixture
+def valkey(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """A message server for this test alone, to be stopped or filled up: (process, address)."""
+    process, address = start_valkey(tmp_path / "valkey")
+    yield process, address
+    stop(process)
+
+
+@pytest.fixture
+def postgres() -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """An empty PostgreSQL for this test alone, to be killed or locked up: (process, address)."""
+    with tempfile.TemporaryDirectory(prefix="berth") as folder:
+        process, address = start_postgres(Path(folder))
+        yield process, address
+        stop_postgres(process)
 
 
 @pytest.fixture(scope="session")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import socket
 from datetime import timedelta as td
+from subprocess import Popen
 from typing import Any
 
+import psycopg
 import pytest
 import redis
 from asgiref.sync import async_to_sync
@@ -14,6 +16,7 @@ from channels.layers import get_channel_layer
 from django.conf import settings
 from django.db import connection, connections
 
+from portal.processes import stop
 from tenants import clock as real_clock
 from tests.conftest import MORNING, Clock
 
@@ -58,6 +61,20 @@ def test_settings_do_not_come_from_the_caller_s_environment() -> None:
 def test_the_message_server_is_a_real_one(redis_url: str) -> None:
     with redis.Redis.from_url(redis_url) as client:
         assert client.ping()
+
+
+def test_a_server_of_a_test_s_own_may_be_broken(valkey: tuple[Popen[bytes], str], redis_url: str) -> None:
+    process, address = valkey
+    stop(process)
+    with redis.Redis.from_url(address) as client, pytest.raises(redis.ConnectionError):
+        client.ping()
+    with redis.Redis.from_url(redis_url) as client:
+        assert client.ping()
+
+
+def test_a_database_of_a_test_s_own_is_empty(postgres: tuple[Popen[bytes], str]) -> None:
+    with psycopg.connect(postgres[1]) as own:
+        assert own.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone() == (0,)
 
 
 async def test_a_group_hears_a_message(messages: Any) -> None:
