@@ -1,12 +1,13 @@
 """What each team holds beside what it may hold, per GPU model: for pages, API and commands."""
 
-from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction as F
 from uuid import UUID
 
+from scheduling.models import Node, Placement
 from scheduling.snapshot import held
 from tenants.quota import NOTHING, Quota, over, room, used_of_team
 from tenants.selectors import quotas
@@ -40,6 +41,17 @@ def holdings(teams: Collection[UUID], now: datetime, *, member: int) -> Mapping[
         quota = granted.get((team, model), Quota())
         found[team].append(_holding(model, quota, taken[(team, model)], member))
     return found
+
+
+def units_held(nodes: Sequence[Node]) -> Mapping[int, dict[str, int]]:
+    """By node and resource: the units that our placements and foreign pods hold. One query."""
+    found = {node.pk: Counter(node.foreign) for node in nodes}
+    by_name = {(node.cluster_id, node.name): node.pk for node in nodes}
+    rows = Placement.objects.filter(ended_at=None, node__in=[node.name for node in nodes])
+    for cluster, node, resource, units in rows.values_list("cluster_id", "node", "resource", "workload__count"):
+        if pk := by_name.get((cluster, node)):
+            found[pk][resource] += units
+    return {pk: dict(units) for pk, units in found.items()}
 
 
 def _holding(model: str, quota: Quota, taken: Mapping[int, F], member: int) -> Holding:

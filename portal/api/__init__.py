@@ -1,0 +1,1 @@
+"""The API: the same services as behind the pages, for programs."""

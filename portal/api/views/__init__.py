@@ -1,0 +1,1 @@
+"""Doormen, a module per word of the address."""
