@@ -15,7 +15,9 @@ from typing import Any
 
 import pytest
 
+from portal.processes import start_valkey, stop
 from tests.world import world
+from tools.database import start_postgres, stop_postgres
 
 __all__ = ["world"]
 
