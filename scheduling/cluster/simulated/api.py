@@ -41,7 +41,7 @@ class Api:
     def __init__(self, store: Store, now: Callable[[], datetime], identity: str) -> None:
         self.store = store
         self.now = now
-        self.random = Random(identity)
+        self.random = Random(identity)  # noqa: S311 - uids that repeat from run to run, not secrets
         self.rehearsing = False  # dryRun=All: answer as if, store nothing
 
     # Reading
@@ -151,7 +151,6 @@ class Api:
         self, kind: Kind, live: Document, document: Document, subresource: str, manager: Manager | None
     ) -> Document:
         """Store what a request made of the live document, if it may be; the same again changes nothing."""
-        name = live["metadata"]["name"]
         self.check_same_object(kind, live, document["metadata"])
         document = isolated(kind, live, document, subresource)
         keep_identity(live, document)

@@ -90,7 +90,7 @@ class Server(uvicorn.Server):
         )  # fmt: skip
         cluster.app.connections = self.drop
 
-    def run(self, sockets: list[socket.socket] | None = None) -> None:
+    def run(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002 - the listener is our own
         ticker = threading.Thread(target=self.tick, name="simulated-time", daemon=True)
         if not isinstance(self.cluster.clock, ManualClock):
             ticker.start()

@@ -34,9 +34,7 @@ def fill_pod(pod: Document) -> None:
     tolerations = spec.setdefault("tolerations", [])
     for key in EVICTION_TAINTS:
         if not any(toleration.get("key") in (key, None, "") for toleration in tolerations):
-            tolerations.append(
-                {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
-            )
+            tolerations.append({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300})
 
 
 def fill_pod_spec(spec: Document) -> None:

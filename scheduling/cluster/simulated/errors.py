@@ -67,9 +67,7 @@ def already_exists(kind: Kind, name: str) -> ApiError:
 
 
 def conflict(kind: Kind, name: str, why: str = "") -> ApiError:
-    text = why or (
-        "the object has been modified; please apply your changes to the latest version and try again"
-    )
+    text = why or ("the object has been modified; please apply your changes to the latest version and try again")
     message = f'Operation cannot be fulfilled on {kind.resource} "{name}": {text}'
     return ApiError(409, "Conflict", message, details=about(kind, name))
 

@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from .watching import Hub
     from .world import World
 
-REASONS = {409: "Conflict", 429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable", 401: "Unauthorized",
-           403: "Forbidden", 404: "NotFound", 410: "Expired", 504: "Timeout"}  # fmt: skip
+REASONS = {
+    401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 409: "Conflict", 410: "Expired", 429: "TooManyRequests",
+    500: "InternalError", 503: "ServiceUnavailable", 504: "Timeout",
+}  # fmt: skip
 
 
 @dataclass(slots=True)

@@ -34,11 +34,9 @@ def leaves(document: Document) -> dict[Path, Any]:
     """Every field that somebody can own, with its value."""
     found: dict[Path, Any] = {}
     for name, value in document.items():
-        if name == "metadata":
-            value = {key: item for key, item in value.items() if key not in OURS}
-        if name in {"apiVersion", "kind"} or value == {}:
-            continue
-        found.update(below(value, (f"f:{name}",), name))
+        part = {key: item for key, item in value.items() if key not in OURS} if name == "metadata" else value
+        if name not in {"apiVersion", "kind"} and part != {}:
+            found.update(below(part, (f"f:{name}",), name))
     return found
 
 

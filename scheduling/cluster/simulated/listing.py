@@ -32,7 +32,8 @@ def page(store: Store, query: Query) -> bytes:
     found = [
         (key, document)
         for document in store.all(query.kind.plural, query.namespace)
-        if (key := key_of(document)) and (after is None or key > after) and test(document)
+        for key in [key_of(document)]
+        if (after is None or key > after) and test(document)
     ]
     shown = found[: query.limit] if query.limit else found
     metadata: Document = {"resourceVersion": str(version)}

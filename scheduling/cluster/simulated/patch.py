@@ -12,13 +12,13 @@ from typing import Any
 from .errors import ApiError
 from .kinds import Document, copy
 
-STRATEGIC_KEYS = {
+STRATEGIC_KEYS: dict[str, tuple[str, ...]] = {
     "containers": ("name",), "initContainers": ("name",), "ephemeralContainers": ("name",), "volumes": ("name",),
     "env": ("name",), "imagePullSecrets": ("name",), "volumeMounts": ("mountPath",), "volumeDevices": ("devicePath",),
     "conditions": ("type",), "taints": ("key",), "ownerReferences": ("uid",), "addresses": ("type",),
     "hostAliases": ("ip",),
 }  # fmt: skip
-APPLY_KEYS = {name: keys for name, keys in STRATEGIC_KEYS.items() if name not in {"taints"}}
+APPLY_KEYS = {name: keys for name, keys in STRATEGIC_KEYS.items() if name != "taints"}
 CONTAINER_PORT = ("containerPort", "protocol")
 SERVICE_PORT = ("port", "protocol")
 SET_LISTS = frozenset({"finalizers"})
@@ -32,7 +32,7 @@ def list_keys(field: str, items: list[Any], table: dict[str, tuple[str, ...]]) -
     if field == "ports":
         return CONTAINER_PORT if "containerPort" in items[0] else SERVICE_PORT
     keys = table.get(field, ())
-    return keys if all(keys[0] in item for item in items) else () if keys else ()
+    return keys if keys and all(keys[0] in item for item in items) else ()
 
 
 def item_key(item: Document, keys: tuple[str, ...]) -> tuple[Any, ...]:

@@ -20,7 +20,7 @@ SHAPE = re.compile(r"^([+-]?\d*\.?\d*)([eE][+-]?\d+|[numkMGTPE]|[KMGTPE]i)?$")
 
 
 @lru_cache(maxsize=4096)
-def milli(quantity: str | int | float) -> int:
+def milli(quantity: str | float) -> int:
     """The quantity in thousandths, rounded up as Kubernetes does; ValueError when it is none."""
     text = str(quantity).strip()
     match = SHAPE.match(text)
@@ -40,7 +40,7 @@ def written(thousandths: int) -> str:
 
 def is_extended(resource: str) -> bool:
     """Extended resources carry a domain other than kubernetes.io; they are counted in whole pieces."""
-    return "/" in resource and not resource.split("/")[0].endswith("kubernetes.io")
+    return "/" in resource and not resource.partition("/")[0].endswith("kubernetes.io")
 
 
 def container_requests(container: Document) -> dict[str, int]:

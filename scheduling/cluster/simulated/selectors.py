@@ -12,9 +12,7 @@ from .kinds import Document, Kind
 Test = Callable[[Document], bool]
 
 FIELDS: dict[str, frozenset[str]] = {
-    "pods": frozenset(
-        {"spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "status.phase", "status.podIP"}
-    ),
+    "pods": frozenset({"spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "status.phase", "status.podIP"}),
     "nodes": frozenset({"spec.unschedulable"}),
     "namespaces": frozenset({"status.phase"}),
     "secrets": frozenset({"type"}),
@@ -50,7 +48,7 @@ def field_test(text: str, kind: Kind) -> Test:
         if not match:
             raise bad_request(f"unable to parse field selector {text!r}")
         if match[1] not in ALWAYS | FIELDS.get(kind.plural, frozenset()):
-            raise bad_request(f'field label not supported: {match[1]}')
+            raise bad_request(f"field label not supported: {match[1]}")
         wanted.append((match[1], match[3], match[2] != "!="))
     return lambda document: all((field_of(document, path) == value) is same for path, value, same in wanted)
 

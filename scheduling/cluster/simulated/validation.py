@@ -122,9 +122,7 @@ def pod_spec_problems(spec: Document, path: str) -> Iterator[Cause]:
         yield from label_value_problems(f"{path}.nodeSelector", value)
 
 
-def container_problems(
-    container: Document, path: str, volumes: set[Any], seen: set[str]
-) -> Iterator[Cause]:
+def container_problems(container: Document, path: str, volumes: set[Any], seen: set[str]) -> Iterator[Cause]:
     name = container.get("name") or ""
     if not name:
         yield required(f"{path}.name")

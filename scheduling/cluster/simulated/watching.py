@@ -116,4 +116,3 @@ def read_version(text: str) -> int:
     if not text.isdigit():
         raise bad_request(f"Invalid value: {text!r}: a resourceVersion is a number")
     return int(text)
-

@@ -40,8 +40,6 @@ class Controller:
         """Called when nothing else is left to do in this moment."""
 
 
-
-
 class World:
     def __init__(self, start: datetime, delays: Delays | None = None, identity: str = "berth") -> None:
         self.lock = RLock()
@@ -65,6 +63,7 @@ class World:
     def step(self, now: datetime) -> None:
         """Everything that is due until `now`, in order. Free when there is nothing."""
         with self.lock:
+            self.settle()
             while self._timers and self._timers[0][0] <= now:
                 self.now = max(self.now, self._timers[0][0])
                 self._pop_due()
@@ -97,7 +96,9 @@ class World:
                 controller.reconcile(key)
                 reactions += 1
                 if reactions > RESTLESS:
-                    raise RuntimeError(f"The simulated cluster does not come to rest at {self.now}: {controller}, {key}")
+                    raise RuntimeError(
+                        f"The simulated cluster does not come to rest at {self.now}: {controller}, {key}"
+                    )
             for controller in self.controllers:
                 controller.finish()
             if not self._queue:
@@ -173,6 +174,17 @@ class World:
             }
         )  # fmt: skip
 
+    def describe(self) -> Document:
+        """Behind the curtain, for people: time, timers, cards and who holds them."""
+        devices = self.parts["devices"]
+        return {
+            "now": self.now.isoformat(),
+            "nextDue": due.isoformat() if (due := self.next_due()) else None,
+            "version": self.store.version,
+            "objects": {plural: len(found) for plural, found in self.store.documents.items() if found},
+            "nodes": {name: devices.describe(name) for name in sorted(devices.machines)},
+        }
+
     def _pop_due(self) -> None:
         at = self._timers[0][0]
         while self._timers and self._timers[0][0] <= at:
@@ -190,16 +202,20 @@ def seconds_since(text: str, now: datetime) -> float:
 
 
 def set_condition(status: Document, type_: str, value: str, reason: str, message: str, now: datetime) -> None:
-    """Write one condition; its transition time changes with its value only."""
+    """Write one condition; its transition time changes with its value only. Empty reasons are left out."""
     conditions = status.setdefault("conditions", [])
-    known = next((condition for condition in conditions if condition["type"] == type_), None)
-    wanted = {"type": type_, "status": value, "reason": reason, "message": message}
+    known = next((entry for entry in conditions if entry["type"] == type_), None)
+    fresh: Document = {"type": type_, "status": value}
+    fresh |= {name: text for name, text in (("reason", reason), ("message", message)) if text}
+    same = known is not None and known["status"] == value
+    fresh["lastTransitionTime"] = known.get("lastTransitionTime") if known and same else stamp(now)
     if known is None:
-        conditions.append(wanted | {"lastTransitionTime": stamp(now)})
+        conditions.append(fresh)
         return
-    if known["status"] != value:
-        known["lastTransitionTime"] = stamp(now)
-    known |= wanted
+    beat = {"lastHeartbeatTime": stamp(now)} if "lastHeartbeatTime" in known and not same else {}
+    kept = {name: text for name, text in known.items() if name not in ("reason", "message")}
+    known.clear()
+    known.update(kept | beat | fresh)
 
 
 def condition(document: Document, type_: str) -> Document | None:
@@ -209,7 +225,7 @@ def condition(document: Document, type_: str) -> Document | None:
 
 def is_true(document: Document, type_: str) -> bool:
     found = condition(document, type_)
-    return bool(found) and found["status"] == "True"
+    return found is not None and found["status"] == "True"
 
 
 def owned_by(owner: Document) -> list[Document]:
