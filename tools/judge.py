@@ -10,6 +10,7 @@ occurs has to go. Exit code 0: nothing to say; 1: findings; 2: a judge could not
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import signal
 import sys
@@ -70,7 +71,8 @@ def demo(url: str) -> Iterator[str]:
     port, log = free_port(), ARTIFACTS / "demo.log"
     with tempfile.TemporaryDirectory(prefix="berth") as folder:
         words = [sys.executable, "manage.py", "demo", "--port", str(port), "--folder", f"{folder}/demo"]
-        process = spawn(words, log=log, dies_by=signal.SIGTERM, folder=ROOT)
+        environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+        process = spawn(words, log=log, environment=environment, dies_by=signal.SIGTERM, folder=ROOT)
         ready = f"ready http://127.0.0.1:{port}"
         try:
             wait_until(lambda: ready in log.read_text(), process, what="The demo", log=log, patience=DEMO_PATIENCE)
