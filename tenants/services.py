@@ -5,7 +5,7 @@ from fractions import Fraction as F
 
 from django.db import transaction
 
-from tenants.errors import AlreadyDecided, Refused
+from tenants.errors import AlreadyDecided, NotAllowed, Refused
 from tenants.models import Grant, QuotaRequest, RequestState, Team, User
 from tenants.selectors import left_to_give
 
@@ -191,7 +191,7 @@ def _grant(request: QuotaRequest, amount: F, until: datetime | None, *, by: User
 def _decide(request: QuotaRequest, before: str, after: str, *, by: User, now: datetime, **facts: object) -> None:
     """The guarded update that makes two decisions impossible: who comes second changes no row."""
     if by.pk == request.asked_by_id:
-        raise Refused("Nobody decides the own request; another lead has to.")
+        raise NotAllowed("Nobody decides the own request; another lead has to.")
     decided = QuotaRequest.objects.filter(pk=request.pk, state=before).update(
         state=after, decided_by=by, decided_at=now, **facts
     )
