@@ -17,42 +17,46 @@ from scheduling.planning.facts import Capacity, PoolFact, Sharing
 
 CLUSTER = "harbour-1"
 H100, A10G, A100 = "h100-80gb", "a10g-24gb", "a100-40gb"
-MIB = 1024
-MOST_NODES = {"h100-train": 3, "h100-mig": 3, "a10g-shared": 3, "a100-burst": 2}
 CHANGE_NEAR = td(days=14)  # before now, prices changed
 
 POOLS = (
     PoolFact(
         name="h100-train", model=H100, sharing=Sharing.WHOLE, replicas=1, capacity=Capacity.ON_DEMAND,
-        cards_per_node=8, cpu_milli=191_000, host_memory_mib=1_900 * MIB, min_nodes=1, max_nodes=3, wished_nodes=None,
+        cards_per_node=8, cpu_milli=207_620, host_memory_mib=1_848_632, min_nodes=1, max_nodes=2, wished_nodes=None,
         layout="", layouts=(), empty_after=td(minutes=30),
     ),
     PoolFact(
         name="h100-mig", model=H100, sharing=Sharing.MIG, replicas=1, capacity=Capacity.ON_DEMAND,
-        cards_per_node=8, cpu_milli=191_000, host_memory_mib=1_900 * MIB, min_nodes=1, max_nodes=3, wished_nodes=None,
-        layout="all-1g.10gb", layouts=("all-1g.10gb", "all-3g.40gb", "all-balanced"), empty_after=td(minutes=30),
+        cards_per_node=2, cpu_milli=51_730, host_memory_mib=455_175, min_nodes=2, max_nodes=3, wished_nodes=None,
+        layout="all-balanced", layouts=("all-balanced", "all-1g.10gb", "all-3g.40gb"), empty_after=td(minutes=30),
     ),
     PoolFact(
         name="a10g-shared", model=A10G, sharing=Sharing.TIME_SLICE, replicas=4, capacity=Capacity.SPOT,
-        cards_per_node=4, cpu_milli=47_000, host_memory_mib=180 * MIB, min_nodes=1, max_nodes=3, wished_nodes=None,
+        cards_per_node=4, cpu_milli=47_810, host_memory_mib=185_742, min_nodes=1, max_nodes=3, wished_nodes=None,
         layout="", layouts=(), empty_after=td(minutes=30),
     ),
     PoolFact(
         name="a100-burst", model=A100, sharing=Sharing.WHOLE, replicas=1, capacity=Capacity.ON_DEMAND,
-        cards_per_node=8, cpu_milli=95_000, host_memory_mib=1_100 * MIB, min_nodes=0, max_nodes=2, wished_nodes=None,
+        cards_per_node=2, cpu_milli=23_850, host_memory_mib=159_599, min_nodes=0, max_nodes=4, wished_nodes=None,
         layout="", layouts=(), empty_after=td(minutes=15),
     ),
 )  # fmt: skip
 
 GRANTS = (  # team, model, cards; a parent comes before its children
-    ("meridian", H100, 32), ("meridian", A10G, 12), ("meridian", A100, 20),
-    ("perception", H100, 18), ("perception", A10G, 6), ("perception", A100, 6),
-    ("systems", H100, 14), ("systems", A10G, 6), ("systems", A100, 14),
-    ("vision", H100, 8), ("vision", A10G, 2),
-    ("speech", H100, 5), ("speech", A10G, 2),
-    ("robotics", H100, 5), ("robotics", A10G, 3), ("robotics", A100, 4),
-    ("language", H100, 7), ("language", A10G, 1), ("language", A100, 8),
+    ("meridian", H100, 22), ("meridian", A10G, 12), ("meridian", A100, 10),
+    ("perception", H100, 12), ("perception", A10G, 6), ("perception", A100, 4),
+    ("systems", H100, 10), ("systems", A10G, 6), ("systems", A100, 6),
+    ("vision", H100, 5), ("vision", A10G, 2),
+    ("speech", H100, 4), ("speech", A10G, 2),
+    ("robotics", H100, 3), ("robotics", A10G, 3), ("robotics", A100, 2),
+    ("language", H100, 6), ("language", A10G, 1), ("language", A100, 2),
 )  # fmt: skip
+
+SIZES = {  # of one unit of a flavor: thousandths of a core, MiB
+    "whole": (10_000, 65_536),
+    "mig": (3_500, 16_384),
+    "time-slice": (2_500, 8_192),
+}
 
 PRICES = {  # per card-hour, before and after the change
     "whole": {H100: ("4.10", "3.95"), A100: ("2.60", "2.45")},
@@ -83,7 +87,7 @@ class PastRequest:
 REQUESTS = (
     PastRequest(
         "mina", "vision", H100, F(2), "Two more cards for the pose model before the review.", 24.2, "dana", 24.1,
-        "approved", "Good luck with the review; back to the team's quota afterwards.", 10.0, F(2), 10.0,
+        "approved", "Good luck with the review; back to the team's quota afterwards.", 13.0, F(2), 13.0,
     ),
     PastRequest(
         "tomas", "vision", H100, F(8), "A whole node to try the large detector.", 19.4, "dana", 19.0, "denied",
@@ -110,6 +114,12 @@ REQUESTS = (
 
 def pool(name: str) -> PoolFact:
     return next(fact for fact in POOLS if fact.name == name)
+
+
+def sizes_of(sharing: str, count: int) -> tuple[int, int]:
+    """What so many units are given beside the cards: thousandths of a core and MiB of memory."""
+    cpu_milli, memory_mib = SIZES[sharing]
+    return cpu_milli * count, memory_mib * count
 
 
 def price_of(sku: str, *, changed: bool) -> Decimal:

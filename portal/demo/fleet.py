@@ -7,10 +7,11 @@ that sleeps at zero come and go with the work that called for them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from datetime import timedelta as td
 from fractions import Fraction as F
+from itertools import pairwise
 
 from scheduling.planning import catalog
 from scheduling.planning.facts import Capacity, NodeFact, PoolFact, Sharing
@@ -18,6 +19,7 @@ from scheduling.planning.shares import sku
 
 CUT_TAKES = td(seconds=43)
 NOTHING = F(0)
+LETTERS = "qkwnxmzvrtcbfhjdgpsl"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ class Machine:
     cards: int
     eras: tuple[Era, ...]
     faults: tuple[Fault, ...] = ()
+    woken: bool = False  # for one piece of work, by a pool that sleeps at zero
 
     @property
     def since(self) -> datetime:
@@ -109,18 +112,24 @@ def machines(nodes: Iterable[NodeFact], past: Past, since: datetime, until: date
 
 def burst_machine(pool: PoolFact, number: int, since: datetime, until: datetime) -> Machine:
     """A node that a sleeping pool woke for one piece of work. Its name ends as machine names do: in invented letters."""
-    letters = "bcdfghjklmnpqrstvwxz2456789"
-    tail = "".join(letters[(number * step + 7) % len(letters)] for step in (3, 5, 11, 17, 23))
+    tail = "".join(LETTERS[number * step % len(LETTERS)] for step in (1, 7, 4)) + f"{number:02d}"
     offer = Offer(sku(pool.model, Sharing.WHOLE, "", 1, pool.capacity), "nvidia.com/gpu", pool.cards_per_node)
     name = f"{pool.name}-{tail}"
-    return Machine(name, f"past-{name}", pool.name, pool.model, pool.cards_per_node, (Era(since, until, (offer,)),))
+    era = Era(since, until, (offer,))
+    return Machine(name, f"past-{name}", pool.name, pool.model, pool.cards_per_node, (era,), woken=True)
+
+
+def guest(like: Machine, name: str, since: datetime, until: datetime) -> Machine:
+    """One more node of a pool for some days, as its present one is."""
+    era = replace(like.eras[-1], since=since, until=until)
+    return replace(like, name=name, uid=f"past-{name}", eras=(era,), faults=())
 
 
 def stretches(machine: Machine) -> list[Stretch]:
     """The machine's time without gap or overlap, cut wherever something about its cards changed."""
     edges = {edge for part in (*machine.eras, *machine.faults) for edge in (part.since, part.until)}
     marks = sorted(edge for edge in edges if machine.since <= edge <= machine.until)
-    return [_stretch(machine, *pair) for pair in zip(marks, marks[1:], strict=False)]
+    return [_stretch(machine, *pair) for pair in pairwise(marks)]
 
 
 def _stretch(machine: Machine, since: datetime, until: datetime) -> Stretch:
@@ -138,11 +147,10 @@ def _eras(
     """The eras of the former cuts, then the one that the node shows now."""
     begins = since
     former = [(at, config) for at, config in layouts if since <= at < until]
-    following = [at for at, _ in former[1:]]
-    for (_, config), ends in zip(former, following, strict=False):
+    for (_, config), (ends, _) in pairwise(former):
         yield _cut_era(node, config, begins, ends)
         begins = ends + CUT_TAKES
-    yield _present_era(node, begins, until)
+    yield _present_era(node, begins, until, former=bool(former))
 
 
 def _cut_era(node: NodeFact, config: str, since: datetime, until: datetime) -> Era:
@@ -161,7 +169,8 @@ def _cut_era(node: NodeFact, config: str, since: datetime, until: datetime) -> E
     return Era(since, until, offers, layout.stranded * node.cards)
 
 
-def _present_era(node: NodeFact, since: datetime, until: datetime) -> Era:
+def _present_era(node: NodeFact, since: datetime, until: datetime, *, former: bool) -> Era:
+    """As the node shows it; `former`: it was cut before, so it belongs to a pool of slices."""
     offers = tuple(
         Offer(
             sku(node.model, node.sharing, device.profile, node.replicas, Capacity(node.capacity)),
@@ -169,6 +178,7 @@ def _present_era(node: NodeFact, since: datetime, until: datetime) -> Era:
             device.capacity,
         )
         for device in node.devices
+        if device.profile or not former  # a pool of slices does not sell an uncut card
     )
     covered = sum((device.share * device.capacity for device in node.devices), NOTHING)
     left = node.cards - covered if node.sharing is Sharing.MIG else NOTHING

@@ -8,12 +8,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from datetime import timedelta as td
+from itertools import count
 from zoneinfo import ZoneInfo
 
 from scheduling.planning.facts import Kind
 
 SATURDAY = 5
 SLICE = "h100-80gb/mig-1g.10gb/on-demand"
+QUARTER = "h100-80gb/mig-2g.20gb/on-demand"
 HALF = "h100-80gb/mig-3g.40gb/on-demand"
 H100 = "h100-80gb/whole/on-demand"
 A10G = "a10g-24gb/time-slice-4/spot"
@@ -52,15 +54,15 @@ class Habit:
 
 
 HABITS = (
-    Habit("robin", "vision", ("depth", "segmentation"), (SLICE, HALF), ((H100, 1), (A10G, 1), (H100, 2)), 0.8, 3.0),
-    Habit("mina", "vision", ("pose", "tracking"), (SLICE, SLICE, HALF), ((H100, 2), (H100, 4), (H100, 1)), 1.1, 5.0),
-    Habit("tomas", "vision", ("retrieval", "detector"), (A10G, SLICE), ((H100, 1), (A10G, 1)), 1.4, 2.0),
-    Habit("priya", "speech", ("diarisation", "wakeword"), (SLICE, HALF), ((H100, 1), (A10G, 1)), 0.9, 3.0),
-    Habit("jonas", "speech", ("transcripts", "voices"), (A10G, SLICE), ((H100, 2), (A10G, 1), (H100, 1)), 1.3, 4.0),
-    Habit("kofi", "robotics", ("grasping", "gait"), (A10G,), ((A10G, 1), (H100, 1), (A10G, 1)), 1.7, 2.5),
-    Habit("sana", "robotics", ("simulator", "policies"), (SLICE, A10G), ((H100, 4), (A10G, 1), (A100, 4)), 1.2, 5.0),
-    Habit("ivo", "language", ("tokeniser", "evaluation"), (SLICE, SLICE), ((H100, 4), (H100, 2), (A100, 8)), 0.7, 7.0),
-    Habit("noor", "language", ("pretraining", "distillation"), (HALF, SLICE), ((H100, 4), (A100, 8), (A100, 4)), 0.8, 8.0),
+    Habit("robin", "vision", ("depth", "segmentation"), (SLICE, HALF), ((H100, 1), (A10G, 1), (H100, 2)), 2.0, 6.2),
+    Habit("mina", "vision", ("pose", "tracking"), (SLICE, HALF, HALF), ((H100, 2), (H100, 3), (H100, 1)), 2.2, 10.0),
+    Habit("tomas", "vision", ("retrieval", "detector"), (A10G, SLICE), ((H100, 1), (A10G, 1)), 3.3, 6.2),
+    Habit("priya", "speech", ("diarisation", "wakeword"), (SLICE, HALF), ((H100, 1), (A10G, 1)), 2.8, 7.5),
+    Habit("jonas", "speech", ("transcripts", "voices"), (A10G, SLICE), ((H100, 2), (A10G, 1), (H100, 1)), 3.2, 8.8),
+    Habit("kofi", "robotics", ("grasping", "gait"), (A10G, SLICE), ((A10G, 1), (H100, 1), (A10G, 1)), 4.8, 6.2),
+    Habit("sana", "robotics", ("simulator", "policies"), (SLICE, A10G), ((H100, 2), (A10G, 1), (A100, 2)), 3.9, 7.5),
+    Habit("ivo", "language", ("tokeniser", "evaluation"), (SLICE, QUARTER), ((H100, 3), (H100, 2), (A100, 1)), 2.2, 11.2),
+    Habit("noor", "language", ("pretraining", "distillation"), (HALF, QUARTER), ((H100, 3), (A100, 2), (H100, 2)), 2.2, 15.0),
 )
 VERBS = ("finetune", "sweep", "evaluate", "ablation", "export", "train")
 
@@ -73,12 +75,13 @@ def asks(seed: str, since: datetime, until: datetime, zone: ZoneInfo) -> list[As
 
 def _of_one(habit: Habit, dice: random.Random, since: datetime, until: datetime, zone: ZoneInfo) -> Iterator[Ask]:
     notebooks = _Notebooks(habit)
+    numbers = count(1)
     for day in days(since, until, zone):
         weekend = day.weekday() >= SATURDAY
         if dice.random() < (0.12 if weekend else habit.comes_in):
             yield from notebooks.of_day(day, dice, zone)
         for _ in range(_poisson(habit.jobs_a_day * (0.3 if weekend else 1.0), dice)):
-            yield _job(habit, day, dice, zone)
+            yield _job(habit, next(numbers), day, dice, zone)
 
 
 class _Notebooks:
@@ -99,7 +102,7 @@ class _Notebooks:
         topic = self.habit.topics[self.number % len(self.habit.topics)]
         forgets = dice.random() < 0.6  # leaves it open: ninety quiet minutes later it falls asleep
         quiet = td(minutes=90) if forgets else td(minutes=dice.randint(2, 20))
-        works = td(minutes=dice.randint(100, 400))
+        works = td(minutes=dice.randint(150, 540))
         yield Ask(
             at=_at(day, dice.gauss(9.4, 0.7), zone),
             owner=self.habit.owner,
@@ -114,8 +117,8 @@ class _Notebooks:
         )
 
 
-def _job(habit: Habit, day: date, dice: random.Random, zone: ZoneInfo) -> Ask:
-    sku, count = dice.choice(habit.jobs)
+def _job(habit: Habit, number: int, day: date, dice: random.Random, zone: ZoneInfo) -> Ask:
+    sku, units = dice.choice(habit.jobs)
     fails = dice.random() < 0.08
     hours = min(18.0, max(0.2, dice.lognormvariate(math.log(habit.hours), 0.7)))
     lasts = td(minutes=dice.randint(3, 25)) if fails else td(seconds=int(hours * 3600))
@@ -124,9 +127,9 @@ def _job(habit: Habit, day: date, dice: random.Random, zone: ZoneInfo) -> Ask:
         owner=habit.owner,
         team=habit.team,
         kind=Kind.JOB,
-        name=f"{dice.choice(habit.topics)}-{dice.choice(VERBS)}-{day:%m%d}{dice.choice('abcdefgh')}",
+        name=f"{dice.choice(habit.topics)}-{dice.choice(VERBS)}-{number}",
         sku=sku,
-        count=count,
+        count=units,
         lasts=lasts,
         fails=fails,
     )

@@ -9,6 +9,7 @@ from datetime import datetime
 from datetime import timedelta as td
 from itertools import pairwise
 
+from portal.demo import estate
 from portal.demo.fleet import Machine, stretches
 from portal.demo.history import History, Past, Stay
 from scheduling.models import CardSpan, Cluster, Flavor, Placement, Sample, Transition, UsageHour, Workload
@@ -70,14 +71,18 @@ def workload(past: Past, book: Book, number: int) -> Workload:
     steps = events(past)
     asked, last = past.stays[-1].asked_at, steps[-1]
     desired, desired_at = _wish(past, asked, steps)
+    flavor = book.flavors[past.sku]
+    cpu_milli, memory_mib = estate.sizes_of(flavor.sharing, past.count)
     return Workload(
         name=past.name,
         kind=past.kind,
         team=book.teams[past.team],
         owner=owner,
         cluster=book.cluster,
-        flavor=book.flavors[past.sku],
+        flavor=flavor,
         count=past.count,
+        cpu_milli=cpu_milli,
+        memory_mib=memory_mib,
         image=IMAGES[past.kind],
         command=COMMANDS[past.kind].format(name=past.name),
         storage_gib=50 if past.kind is Kind.WORKSPACE else 0,
@@ -129,7 +134,7 @@ def _coming_up(stay: Stay, *, again: bool) -> Iterator[Event]:
     else:
         yield Event(stay.asked_at, Phase.WAITING, Reason.SUBMITTED, SUBMITTED, by_owner=True)
     machine = stay.machine
-    if machine.uid.startswith("past-"):
+    if machine.woken:
         text = f"Pool {machine.pool} wakes a node for it; that takes some four minutes."
         yield Event(stay.asked_at + td(seconds=3), Phase.WAITING, Reason.WAITING_FOR_NODE, text)
     elif stay.waited > WAIT_WORTH_SAYING:

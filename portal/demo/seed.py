@@ -18,7 +18,7 @@ from django.contrib.auth.hashers import make_password
 from django.db import transaction
 
 from portal.demo import estate, people, rows
-from portal.demo.fleet import Fault, Past, machines
+from portal.demo.fleet import Fault, Past, guest, machines
 from portal.demo.history import Setting, write_history
 from scheduling.cluster.connect import port_for
 from scheduling.cluster.port import Observation
@@ -34,6 +34,7 @@ from tenants.models import Membership, QuotaRequest, Team, User
 
 SEED = "meridian"
 FOUNDED = td(days=400)  # before now
+PRESENT = "as the cluster shows it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,20 +54,22 @@ class Opening:
 
 
 SLICE = "h100-80gb/mig-1g.10gb/on-demand"
+HALF = "h100-80gb/mig-3g.40gb/on-demand"
 H100 = "h100-80gb/whole/on-demand"
 A10G = "a10g-24gb/time-slice-4/spot"
 STEADY = "start-notebook.py --load 0.{load}"
 OPENINGS = (
-    Opening("mina", "vision", "tracking-lab", Kind.WORKSPACE, SLICE, command=STEADY.format(load=55)),
-    Opening("tomas", "vision", "detector-notes", Kind.WORKSPACE, A10G, command=STEADY.format(load=30)),
+    Opening("mina", "vision", "tracking-lab", Kind.WORKSPACE, HALF, command=STEADY.format(load=55)),
+    Opening("noor", "language", "distillation-check", Kind.WORKSPACE, HALF, command=STEADY.format(load=40)),
     Opening("priya", "speech", "wakeword-lab", Kind.WORKSPACE, SLICE),
+    Opening("tomas", "vision", "detector-notes", Kind.WORKSPACE, A10G, command=STEADY.format(load=30)),
+    Opening("kofi", "robotics", "grasp-planner", Kind.WORKSPACE, A10G, command=STEADY.format(load=65)),
     Opening("jonas", "speech", "voices-retrain", Kind.JOB, H100, 2, "python train.py --voices all", 48),
-    Opening("ivo", "language", "tokeniser-ablation", Kind.JOB, H100, 4, "python ablate.py --all", 36),
+    Opening("ivo", "language", "tokeniser-ablation", Kind.JOB, H100, 3, "python ablate.py --all", 36),
     Opening("sana", "robotics", "gait-rollouts", Kind.JOB, A10G, 1, "python rollout.py --seeds 64", 24),
-    Opening("noor", "language", "distillation-check", Kind.WORKSPACE, SLICE, command=STEADY.format(load=40)),
     Opening(
-        "tomas", "vision", "detector-large", Kind.JOB, H100, 8, "python train.py --size large", 24,
-        "The large detector needs a whole node for a day; the small one has converged.", F(8),
+        "tomas", "vision", "detector-large", Kind.JOB, H100, 3, "python train.py --size large", 24,
+        "The large detector needs three cards for a day; the small one has converged.", F(3),
     ),
 )  # fmt: skip
 
@@ -204,29 +207,38 @@ def look(cluster: Cluster, now: datetime) -> Observation:
 
 
 def setting(nodes: Sequence[NodeFact], since: datetime, until: datetime, zone: ZoneInfo) -> Setting:
-    """The past of the nodes that are there now: cut otherwise before, one card sick for a night, a debug pod once."""
+    """The past of the nodes that are there now, and of one more for training that was there for ten days."""
+    standing = machines(nodes, _past(nodes, since, until), since, until)
+    training = next(machine for machine in standing if machine.pool == "h100-train")
+    week, tail = since + td(days=8, hours=6), training.name.rpartition("-")[2]
+    name = training.name.removesuffix(tail) + "x5hn"
     return Setting(
         since=since,
         until=until,
         zone=zone,
-        machines=machines(nodes, _past(nodes, since), since, until),
+        machines=[*standing, guest(training, name, week, week + td(days=10))],
         bursts=[pool for pool in estate.POOLS if pool.min_nodes == 0],
         quotas={(team, model): F(cards) for team, model, cards in estate.GRANTS},
         seed=SEED,
     )
 
 
-def _past(nodes: Sequence[NodeFact], since: datetime) -> Past:
-    cut = [node for node in nodes if node.sharing is Sharing.MIG]
-    whole = [node for node in nodes if node.sharing is Sharing.WHOLE]
-    shared = [node for node in nodes if node.sharing is Sharing.TIME_SLICE]
+def _past(nodes: Sequence[NodeFact], since: datetime, until: datetime) -> Past:
+    """Sliced nodes were cut otherwise before, one card was sick for a night, and a debug pod held a quarter once."""
+    sliced = sorted(node.name for node in nodes if node.pool == "h100-mig")
+    whole = [node.name for node in nodes if node.pool == "h100-train"]
+    shared = [node.name for node in nodes if node.sharing is Sharing.TIME_SLICE]
     layouts = {
-        node.name: ((since, "all-balanced"), (since + td(days=9 + 3 * number, hours=3), "all-1g.10gb"))
-        for number, node in enumerate(cut)
+        sliced[0]: ((since, "all-1g.10gb"), (since + td(days=6, hours=4), PRESENT)),
+        sliced[-1]: (
+            (since, "all-balanced"),
+            (since + td(days=11, hours=3), "all-3g.40gb"),
+            (until - td(days=4, hours=8), PRESENT),
+        ),
     }
     night, noon = since + td(days=12, hours=22), since + td(days=17, hours=11)
-    faults = {node.name: (Fault(night, night + td(hours=9), out_of_service=F(1)),) for node in whole[-1:]}
-    faults |= {node.name: (Fault(noon, noon + td(hours=2), foreign=F(1, 4)),) for node in shared[:1]}
+    faults = {name: (Fault(night, night + td(hours=9), out_of_service=F(1)),) for name in whole[:1]}
+    faults |= {name: (Fault(noon, noon + td(hours=2), foreign=F(1, 4)),) for name in shared[:1]}
     return Past(layouts, faults)
 
 
@@ -263,11 +275,15 @@ def _before(now: datetime, days: float | None) -> datetime | None:
 def open_today(book: rows.Book, now: datetime) -> None:
     """Work of other people than the visitor, waiting for the cycle as everybody's does."""
     for number, opening in enumerate(OPENINGS):
+        flavor = book.flavors[opening.sku]
+        cpu_milli, memory_mib = estate.sizes_of(flavor.sharing, opening.count)
         wish = Wish(
             name=opening.name,
             kind=opening.kind,
-            flavor=book.flavors[opening.sku],
+            flavor=flavor,
             count=opening.count,
+            cpu_milli=cpu_milli,
+            memory_mib=memory_mib,
             command=opening.command,
             storage_gib=50 if opening.kind is Kind.WORKSPACE else 0,
             hours=opening.hours,

@@ -2,51 +2,62 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from fractions import Fraction as F
 from functools import cache
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from portal.demo import estate
 from portal.demo.history import History, Setting, write_history
 from portal.demo.seed import setting
-from scheduling.planning.facts import DeviceFact, Isolation, NodeFact, PoolFact
+from scheduling.planning.facts import DeviceFact, Isolation, NodeFact, Sharing
 
 ZONE = ZoneInfo("Europe/Berlin")
+HARDWARE = Isolation.HARDWARE
 NOW = datetime(2026, 12, 1, 11, 46, tzinfo=UTC)
 
 
-def node(name: str, pool: PoolFact) -> NodeFact:
-    """A healthy node of a pool as the cluster would show it."""
-    resource, profile, share, units = {
-        "whole": ("nvidia.com/gpu", "", F(1), pool.cards_per_node),
-        "mig": ("nvidia.com/mig-1g.10gb", "1g.10gb", F(1, 8), 7 * pool.cards_per_node),
-        "time-slice": ("nvidia.com/gpu", "", F(1, pool.replicas), pool.replicas * pool.cards_per_node),
-    }[pool.sharing]
-    return NodeFact(
-        name=name,
-        uid=f"uid-{name}",
-        pool=pool.name,
-        model=pool.model,
-        known=True,
-        memory_mib=None,
-        cards=pool.cards_per_node,
-        sick_cards=0,
-        sharing=pool.sharing,
-        replicas=pool.replicas,
-        capacity=pool.capacity,
-        devices=(DeviceFact(resource, profile, share, Isolation.HARDWARE, units, units, None),),
-        cpu_milli=pool.cpu_milli,
-        host_memory_mib=pool.host_memory_mib,
-        ready=True,
-        schedulable=True,
-        mig_config="all-1g.10gb" if pool.sharing == "mig" else "",
+WHOLE, BALANCED = (("", F(1), 8),), (("1g.10gb", F(1, 8), 4), ("2g.20gb", F(1, 4), 2), ("3g.40gb", F(1, 2), 2))
+
+
+def node(name: str, pool: str, devices: Sequence[tuple[str, F, int]], **changes: Any) -> NodeFact:
+    """A healthy node of a pool as the cluster would show it; devices by (profile, share, units)."""
+    fact = estate.pool(pool)
+    found = (
+        DeviceFact(f"nvidia.com/mig-{profile}" if profile else "nvidia.com/gpu", profile, share, HARDWARE, n, n, None)
+        for profile, share, n in devices
     )
+    facts: dict[str, Any] = {
+        "name": name,
+        "uid": f"uid-{name}",
+        "pool": pool,
+        "model": fact.model,
+        "known": True,
+        "memory_mib": None,
+        "cards": fact.cards_per_node,
+        "sick_cards": 0,
+        "sharing": fact.sharing,
+        "replicas": fact.replicas,
+        "capacity": fact.capacity,
+        "devices": tuple(found),
+        "cpu_milli": fact.cpu_milli,
+        "host_memory_mib": fact.host_memory_mib,
+        "ready": True,
+        "schedulable": True,
+    }
+    return NodeFact(**facts | changes)
 
 
 def nodes() -> list[NodeFact]:
-    """Two nodes of each pool that is awake."""
-    return [node(f"{pool.name}-{number}", pool) for pool in estate.POOLS if pool.min_nodes for number in (1, 2)]
+    """The nodes of the demo's fleet that are up: one for training, one sliced, one not cut yet, one shared by time."""
+    return [
+        node("train-a", "h100-train", WHOLE),
+        node("mig-a", "h100-mig", BALANCED, mig_config="all-balanced"),
+        node("mig-b", "h100-mig", (("", F(1), 2),), sharing=Sharing.WHOLE, mig_config="all-disabled"),
+        node("shared-a", "a10g-shared", (("", F(1, 4), 16),)),
+    ]
 
 
 def setting_at(now: datetime) -> Setting:

@@ -15,7 +15,7 @@ from portal.demo import habits, people
 from portal.demo.fleet import Machine, stretches
 from portal.demo.history import History, Past, Stay, held_at, write_history
 from scheduling.planning.facts import Kind
-from tests.portal.demo.past import NOW, ZONE, history_at, setting_at
+from tests.portal.demo.past import NOW, ZONE, history_at, nodes, setting_at
 
 MOMENTS = {
     "on the first of a month": NOW,
@@ -75,12 +75,19 @@ def test_the_stays_of_a_workload_follow_each_other(now: datetime) -> None:
 
 
 @moments
-def test_every_second_of_a_standing_node_is_told_once(now: datetime) -> None:
+def test_every_second_of_a_node_is_told_once(now: datetime) -> None:
     setting = setting_at(now)
     for machine in setting.machines:
         parts = stretches(machine)
-        assert (parts[0].since, parts[-1].until) == (setting.since, setting.until)
+        assert (parts[0].since, parts[-1].until) == (machine.since, machine.until)
         assert all(earlier.until == later.since for earlier, later in zip(parts, parts[1:], strict=False))
+
+
+@moments
+def test_the_nodes_of_today_were_there_all_the_time(now: datetime) -> None:
+    setting = setting_at(now)
+    there = {machine.uid for machine in setting.machines if (machine.since, machine.until) == (setting.since, now)}
+    assert there == {node.uid for node in nodes()}
 
 
 def test_the_history_has_something_of_everything() -> None:
