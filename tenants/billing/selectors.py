@@ -4,19 +4,20 @@
 that is not in view is never returned.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction as F
 from typing import Any
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 from django.db.models import Count, Max, Min, Q, QuerySet, Sum
 
 from tenants.billing import house
 from tenants.billing.balance import BUCKETS, PoolBalance
-from tenants.billing.models import Charge, Meter, PoolHour, Rate, SetAside, Statement, from_micro
+from tenants.billing.models import Charge, Meter, PoolHour, Rate, RateCard, SetAside, Statement, from_micro
 from tenants.billing.rating import HOUR, Kind, Line, Piece, RateBook, RatePeriod, Span, first_day, month_bounds, priced
 from tenants.billing.report import Cell, MonthReport, tables
 
@@ -93,20 +94,17 @@ def prices_at(now: datetime) -> dict[str, Decimal]:
     return dict(rates.order_by("card__starts_at").values_list("sku", "per_card_hour"))
 
 
-def price_starting_at(skus: Iterable[str], instant: datetime) -> Rate | None:
-    """A published price that begins at exactly this instant, for any of the SKUs."""
-    rates = Rate.objects.filter(sku__in=list(skus), card__starts_at=instant, card__published_at__isnull=False)
-    return rates.select_related("card").first()
+def rivals_of(card: RateCard) -> QuerySet[Rate]:
+    """The published prices of the card's SKUs on other cards, latest first."""
+    skus = card.rates.values_list("sku", flat=True)
+    rates = Rate.objects.filter(sku__in=skus, card__published_at__isnull=False).exclude(card=card)
+    return rates.select_related("card").order_by("-card__starts_at")
 
 
-def price_in_force(skus: Iterable[str], instant: datetime) -> Rate | None:
-    """A published price that holds at the instant, for any of the SKUs."""
-    rates = Rate.objects.filter(sku__in=list(skus), card__starts_at__lte=instant, card__published_at__isnull=False)
-    return rates.select_related("card").order_by("-card__starts_at").first()
-
-
-def last_charge_after(skus: Iterable[str], instant: datetime) -> Charge | None:
-    return Charge.objects.filter(sku__in=list(skus), ended_at__gt=instant).order_by("-ended_at").first()
+def last_charge_after(card: RateCard) -> Charge | None:
+    """The latest line of one of the card's SKUs that is charged beyond the card's beginning."""
+    skus = card.rates.values_list("sku", flat=True)
+    return Charge.objects.filter(sku__in=skus, ended_at__gt=card.starts_at).order_by("-ended_at").first()
 
 
 def month_name(period: str) -> str:
@@ -120,15 +118,17 @@ def periods() -> QuerySet[Statement]:
 
 def month(period: str, *, teams: Collection[UUID] | None = None) -> MonthReport:
     """The month's tables. Four queries. Raises ValueError for what is no month."""
-    since, until = month_bounds(period, house.zone())
+    first_day(period)
     statement = periods().filter(period=period).first()
+    zone = statement.zone if statement else house.zone().key
+    since, until = month_bounds(period, ZoneInfo(zone))
     posted_since, posted_until = _posted()
     ran_from, ran_to = max(since, posted_since or until), min(until, posted_until or since)
     seconds = max(0, int((ran_to - ran_from).total_seconds()))
     return MonthReport(
         period=period,
         name=month_name(period),
-        zone=statement.zone if statement else house.zone().key,
+        zone=zone,
         currency=statement.currency if statement else house.currency(),
         since=since,
         until=until,

@@ -90,28 +90,10 @@ def draft_rate_card(
 @transaction.atomic
 def publish_rate_card(card: RateCard, *, by: User, now: datetime) -> None:
     """From `starts_at` its prices hold. It never changes the past: a card that would is refused."""
-    skus = list(card.rates.values_list("sku", flat=True))
-    if card.currency != house.currency():
-        raise Refused(f"The card is in {card.currency}, the ledger in {house.currency()}; draft it in that currency.")
-    if rival := selectors.price_starting_at(skus, card.starts_at):
-        raise Refused(
-            f"“{rival.card}” already prices {rival.sku} from that instant; choose another one.", field="starts_at"
-        )
-    if card.starts_at < now and (rate := selectors.price_in_force(skus, card.starts_at)):
-        raise Refused(
-            f"{rate.sku} has a price since {rate.card.starts_at:%d %B %Y}, and a new price never changes the past; "
-            "let the card start now or later.",
-            field="starts_at",
-        )
-    if last := selectors.last_charge_after(skus, card.starts_at):
-        raise Refused(
-            f"{last.sku} is charged until {last.ended_at:%d %B %Y, %H:%M} UTC, and a new price never changes the past; "
-            "let the card start then or later.",
-            field="starts_at",
-        )
     published = RateCard.objects.filter(pk=card.pk, published_at=None).update(published_at=now, published_by=by)
     if not published:
         raise AlreadyDecided(f"“{card}” is published already; draft a new card to change a price.")
+    _check_prices(card, now)
 
 
 def close_month(period: str, *, by: User, now: datetime) -> Statement:
@@ -141,6 +123,29 @@ def close_month(period: str, *, by: User, now: datetime) -> Statement:
         if not closed:
             raise AlreadyDecided(statement.closing_words())
     return statement
+
+
+def _check_prices(card: RateCard, now: datetime) -> None:
+    if card.currency != house.currency():
+        raise Refused(f"The card is in {card.currency}, the ledger in {house.currency()}; draft it in that currency.")
+    if rival := selectors.rivals_of(card).filter(card__starts_at=card.starts_at).first():
+        raise Refused(
+            f"“{rival.card}” already prices {rival.sku} from that instant; choose another one.", field="starts_at"
+        )
+    unchanged = "and a new price never changes the past"
+    held = selectors.rivals_of(card).filter(card__starts_at__lt=card.starts_at).first()
+    if held and card.starts_at < now:
+        raise Refused(
+            f"{held.sku} has a price since {held.card.starts_at:%d %B %Y}, {unchanged}; "
+            "let the card start now or later.",
+            field="starts_at",
+        )
+    if last := selectors.last_charge_after(card):
+        raise Refused(
+            f"{last.sku} is charged until {last.ended_at:%d %B %Y, %H:%M} UTC, {unchanged}; "
+            "let the card start then or later.",
+            field="starts_at",
+        )
 
 
 def _locked_meter(hours: Hours) -> Meter:

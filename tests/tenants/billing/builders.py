@@ -10,7 +10,7 @@ from uuid import UUID
 
 from tenants.billing.balance import CardInterval
 from tenants.billing.posting import PLATFORM, Hours
-from tenants.billing.rating import Kind, RateBook, RatePeriod, Span, whole_card_sku
+from tenants.billing.rating import Kind, RateBook, RatePeriod, Span
 
 H100 = "h100-80gb"
 WHOLE = f"{H100}/whole/on-demand"
@@ -30,7 +30,7 @@ def span(since: str | datetime, until: str | datetime, **facts: Any) -> Span:
     facts = {"kind": Kind.USE, "team": TEAM, "team_name": "Vision", "member": 7, "member_name": "Robin", **facts}
     if facts["kind"] != Kind.USE:
         facts |= {"team": None, "team_name": PLATFORM, "member": None, "member_name": "", "sku": WHOLE}
-    usual = {
+    usual: dict[str, Any] = {
         "resource": PLACEMENT,
         "workload": WORKLOAD,
         "workload_name": "notebook",
@@ -46,7 +46,7 @@ def span(since: str | datetime, until: str | datetime, **facts: Any) -> Span:
 
 def cards(since: str | datetime, until: str | datetime, number: int = 1, **facts: Any) -> CardInterval:
     """So many healthy cards of node-1 in the pool train."""
-    usual = {
+    usual: dict[str, Any] = {
         "node": "node-1",
         "pool": "train",
         "model": H100,
@@ -75,6 +75,3 @@ def hours(since: str, until: str, *facts: Span | CardInterval, cluster: str = "h
 
 def instant(given: str | datetime) -> datetime:
     return at(given) if isinstance(given, str) else given
-
-
-__all__ = ["H100", "SLICE", "TEAM", "WHOLE", "at", "book", "cards", "hours", "span", "whole_card_sku"]

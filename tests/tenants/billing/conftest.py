@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
-from fractions import Fraction as F
 from typing import Any
 from uuid import UUID
 
@@ -80,6 +79,3 @@ def in_zone(settings: Any) -> Any:
         assert house.zone().key == name
 
     return cut
-
-
-__all__ = ["F", "LATER", "MAY", "Ledger"]

@@ -70,9 +70,9 @@ def test_a_price_change_in_the_hour_cuts_the_platforms_lines_too() -> None:
 
     # A quarter hour used at 4.00, a quarter hour free at 4.00, half an hour free at 6.00.
     assert [(line.piece.span.kind, line.piece.card_seconds, line.amount) for line in rated.lines] == [
-        (Kind.USE, 900, 1),
-        (Kind.UNALLOCATED, 900, 1),
-        (Kind.UNALLOCATED, 1800, 3),
+        (Kind.USE, F(900), Decimal(1)),
+        (Kind.UNALLOCATED, F(900), Decimal(1)),
+        (Kind.UNALLOCATED, F(1800), Decimal(3)),
     ]
     assert len(rated.balances) == 1
 
@@ -117,7 +117,7 @@ def test_what_has_no_price_is_a_line_without_an_amount() -> None:
 
     [line] = rate_hours(given, PRICES, UTC).lines
 
-    assert (line.piece.card_seconds, line.amount) == (3600, None)
+    assert (line.piece.card_seconds, line.amount) == (F(3600), None)
 
 
 def test_c6_a_stay_that_ends_before_it_starts_is_said_and_counted_as_nothing() -> None:
@@ -140,7 +140,7 @@ def test_facts_on_the_bounds_belong_to_one_hour_only() -> None:
     rated = rate_hours(given, PRICES, UTC)
 
     found = {hour.hour: (row.present, row.used, row.overlap) for (_, hour), row in rated.balances.items()}
-    assert found == {10: (3600, 0, 0), 11: (0, 3600, 3600)}
+    assert found == {10: (F(3600), F(0), F(0)), 11: (F(0), F(3600), F(3600))}
 
 
 def test_hours_are_posted_whole() -> None:
