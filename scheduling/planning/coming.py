@@ -80,8 +80,9 @@ def being_cut(node: NodeFact) -> bool:
 
 def booting(node: NodeFact, now: datetime) -> bool:
     """There, perhaps even ready, but its cards were never seen: it counts as bought until its time is up."""
-    waits = node.usable_since is None and not usable(node) and not (node.cutting_to or node.leaving or node.dropped)
-    return waits and not overdue(node, now)
+    shows = any(device.allocatable for device in node.devices)
+    ours = node.cutting_to or node.leaving or node.dropped
+    return node.usable_since is None and not (usable(node) and shows) and not ours and not overdue(node, now)
 
 
 def overdue(node: NodeFact, now: datetime) -> bool:

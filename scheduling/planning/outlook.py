@@ -39,7 +39,7 @@ def outlooks(snapshot: Snapshot, candidates: Iterable[WorkloadFact]) -> list[Out
         free = sum(one.free for one in stock.values())
         text = _text(answer, candidate, free)
         kind = _kind(answer)
-        if kind == "now" and not snapshot.complete:
+        if kind != "lead" and not snapshot.complete:
             kind, text = "waits", UNREADABLE
         found.append(Outlook(kind, text, free, draft.ledger.room(candidate)))
     return found
