@@ -21,7 +21,8 @@ from tenants.errors import Refused
 from tenants.models import Grant, QuotaRequest, Team, User
 
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?")
-IMAGE = re.compile(r"[a-z0-9]([-a-z0-9.:_/]*[a-z0-9])?(@sha256:[0-9a-f]{64})?", re.IGNORECASE)
+PART = "[a-z0-9]+([._-]+[a-z0-9]+)*"
+IMAGE = re.compile(rf"{PART}(:[0-9]{{1,5}})?(/{PART})*(:[A-Za-z0-9_][A-Za-z0-9_.-]{{0,127}})?(@sha256:[0-9a-f]{{64}})?")
 LONGEST_HOURS = 24 * 30
 MOST_STORAGE_GIB = 2048
 UNITS = {Sharing.MIG: "MIG slice", Sharing.TIME_SLICE: "time-slice", Sharing.MPS: "MPS share"}
