@@ -18,7 +18,7 @@ def workloads_for(stand: Standing) -> QuerySet[Workload]:
 
 
 def access_workload(stand: Standing, pk: Any, *, to: str = "read") -> Workload:
-    """The workload, if the person may `read` it, `steer` it (owner, lead, operator) or read its `logs` (owner, lead)."""
+    """The workload, if the person may `read` it, `steer` it (owner, lead, operator) or read `logs` (owner, lead)."""
     found = workloads_for(stand).filter(pk=as_uuid(pk)).first()
     if found is None:
         raise Http404("There is no such workload.")

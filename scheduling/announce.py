@@ -6,7 +6,7 @@ message costs seconds: pages heal by asking again. So nothing here ever fails a 
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 from uuid import UUID
@@ -45,7 +45,7 @@ def announce_on_commit(topic: str, what: str, **facts: Any) -> None:
     transaction.on_commit(lambda: announce(topic, what, **facts))
 
 
-def send(events: list[Mapping[str, Any]]) -> None:
+def send(events: Sequence[Mapping[str, Any]]) -> None:
     """Publish many events in one round trip."""
     if not events:
         return

@@ -34,8 +34,12 @@ def move(workload: Workload, step: Step, *, by: User | None = None, **facts: Any
         raise ValueError(f"A workload does not go from {before} to {step.to}.")
     since = step.at if step.to != before else workload.phase_since
     ours = Workload.objects.filter(pk=workload.pk, phase=before, version=workload.version).update(
-        phase=step.to, phase_since=since, phase_reason=step.reason, phase_text=step.text[:500],
-        version=workload.version + 1, **facts,
+        phase=step.to,
+        phase_since=since,
+        phase_reason=step.reason,
+        phase_text=step.text[:500],
+        version=workload.version + 1,
+        **facts,
     )
     if not ours:
         return False
@@ -54,8 +58,14 @@ def note(workload: Workload, reason: Reason, text: str, at: datetime) -> bool:
 def record(workload: Workload, before: Phase | None, step: Step, *, by: User | None = None) -> None:
     """Write the transition and tell the pages. For `move` and for the row's first transition only."""
     Transition.objects.create(
-        workload=workload, version=workload.version, at=step.at, before=before or "", after=step.to,
-        reason=step.reason, text=step.text[:500], by=by,
+        workload=workload,
+        version=workload.version,
+        at=step.at,
+        before=before or "",
+        after=step.to,
+        reason=step.reason,
+        text=step.text[:500],
+        by=by,
     )
     facts = {"workload": str(workload.pk), "phase": step.to, "version": workload.version}
     announce.announce_on_commit(announce.workload_topic(workload.pk), "phase", **facts)

@@ -3,7 +3,8 @@
 The outlook is the planner's own: the wish is put into a picture made from the tables, planned, and the answer read.
 """
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -11,13 +12,15 @@ from fractions import Fraction as F
 
 from scheduling import snapshot
 from scheduling.models import Cluster, Flavor
-from scheduling.planning.facts import Isolation, Kind
-from scheduling.planning.outlook import Outlook, outlook
+from scheduling.planning.facts import Isolation, Kind, Sharing, Snapshot
+from scheduling.planning.outlook import Outlook, outlooks
 from scheduling.planning.shares import isolation_of
 from tenants.billing.selectors import prices_at
 from tenants.models import Team, User
 
 MICRO = Decimal("0.000001")
+DEAR = Decimal(10**9)
+ORDER = {"now": 0, "waits": 1, "lead": 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,26 +52,30 @@ class Sizes:
 
 def offers(team: Team, member: User, *, kind: Kind, sizes: Sizes, now: datetime) -> list[Offer]:
     """All offered flavors for one member of one team: what starts now first, then by price."""
+    flavors = list(Flavor.objects.filter(offered=True))
     prices = prices_at(now)
-    pictures = {cluster.pk: snapshot.from_tables(cluster, now) for cluster in Cluster.objects.all()}
-    found = []
-    for flavor in Flavor.objects.filter(offered=True):
-        if best := _offer(flavor, team, member, kind, sizes, pictures, prices):
-            found.append(best)
-    order = {"now": 0, "waits": 1, "lead": 2}
-    return sorted(found, key=lambda offer: (order[offer.starts], offer.per_hour or Decimal(10**9), offer.flavor.sku))
-
-
-def _offer(flavor, team, member, kind, sizes, pictures, prices) -> Offer | None:  # type: ignore[no-untyped-def]
-    count = sizes.count if flavor.sharing == "whole" else 1
-    looks = [
-        outlook(picture, snapshot.candidate(flavor, team, member, kind, count, sizes, picture.now))
-        for picture in pictures.values()
-        if _offers(picture, flavor, count)
+    looks: dict[str, list[Outlook]] = defaultdict(list)
+    for cluster in Cluster.objects.all():
+        picture = snapshot.from_tables(cluster, now)
+        offered = [flavor for flavor in flavors if _offers(picture, flavor, _count(flavor, sizes))]
+        wishes = [
+            snapshot.candidate(flavor, team, member, kind, _count(flavor, sizes), sizes, now) for flavor in offered
+        ]
+        for flavor, look in zip(offered, outlooks(picture, wishes), strict=True):
+            looks[flavor.sku].append(look)
+    found = [
+        _offer(flavor, _count(flavor, sizes), looks[flavor.sku], prices) for flavor in flavors if looks[flavor.sku]
     ]
-    if not looks:
-        return None
-    best = _best(looks)
+    return sorted(found, key=lambda offer: (ORDER[offer.starts], offer.per_hour or DEAR, offer.flavor.sku))
+
+
+def _count(flavor: Flavor, sizes: Sizes) -> int:
+    """Several units at once only of whole cards."""
+    return sizes.count if flavor.sharing == Sharing.WHOLE else 1
+
+
+def _offer(flavor: Flavor, count: int, looks: Sequence[Outlook], prices: Mapping[str, Decimal]) -> Offer:
+    best = min(looks, key=lambda look: ORDER[look.kind])
     share = flavor.share * count
     price = prices.get(flavor.sku)
     return Offer(
@@ -82,15 +89,11 @@ def _offer(flavor, team, member, kind, sizes, pictures, prices) -> Offer | None:
     )
 
 
-def _offers(picture: snapshot.Snapshot, flavor: Flavor, count: int) -> bool:
+def _offers(picture: Snapshot, flavor: Flavor, count: int) -> bool:
+    """Whether a pool of the cluster can ever hold so many of the flavor."""
+    wanted = (flavor.model, flavor.sharing, flavor.replicas, flavor.capacity)
     return any(
-        (pool.model, pool.sharing, pool.replicas, pool.capacity)
-        == (flavor.model, flavor.sharing, flavor.replicas, flavor.capacity)
-        and (flavor.sharing != "whole" or pool.cards_per_node >= count)
+        (pool.model, pool.sharing, pool.replicas, pool.capacity) == wanted
+        and (flavor.sharing != Sharing.WHOLE or pool.cards_per_node >= count)
         for pool in picture.pools
     )
-
-
-def _best(looks: Sequence[Outlook]) -> Outlook:
-    order = {"now": 0, "waits": 1, "lead": 2}
-    return min(looks, key=lambda look: order[look.kind])

@@ -62,7 +62,7 @@ def from_look(cluster: Cluster, seen: Observation, nodes: Sequence[NodeFact], no
         quotas=quota_facts(now, cluster),
         complete=seen.complete,
         problems=seen.problems,
-        empty_since=dict(cluster.nodes.exclude(empty_since=None).values_list("name", "empty_since")),
+        empty_since={row.name: row.empty_since for row in cluster.nodes.only("name", "empty_since") if row.empty_since},
     )
 
 

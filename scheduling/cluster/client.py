@@ -5,7 +5,8 @@ connection (TLS, proxies, keep-alive); lists are decoded straight from bytes.
 """
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -34,7 +35,7 @@ MOST_BYTES = 256 * 2**20
 CHUNK = 2**16
 MOST_LOG_BYTES = 2**20
 AT_ONCE = 8
-NOT_FOUND, UNAUTHORIZED = 404, 401
+OK, NOT_FOUND, UNAUTHORIZED = 200, 404, 401
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 
 
@@ -95,17 +96,35 @@ class Session:
             raise refused(status, headers, answer)
         return answer
 
+    def lines(self, path: str, *, query: Query, silence: float) -> Iterator[bytes]:
+        """The answer's lines as they come. A silence of so many seconds is a ClusterError: a dead stream (W3)."""
+        url, headers = f"{self._server}{path}?{urlencode(query)}", self._headers()
+        try:
+            answer = self._http.request(
+                "GET", url, headers=headers, _request_timeout=(CONNECT_SECONDS, silence)
+            ).response
+            if answer.status != OK:
+                raise refused(answer.status, answer.headers, whole_body(answer, WHOLE_SECONDS))
+            with closing(answer):
+                yield from lines_in(answer.stream(None, decode_content=True))
+        except (HTTPError, ApiException, OSError) as error:
+            raise ClusterError(f"The cluster at {self._server} went silent: {reason_of(error)}.") from None
+
     def close(self) -> None:
         self._http.close()
+
+    def _headers(self) -> dict[str, str]:
+        headers = {"Accept": "application/json, */*;q=0.1", "Accept-Encoding": "gzip", "User-Agent": "berth"}
+        if self._token:
+            headers["Authorization"] = f"Bearer {self._token}"
+        return headers
 
     def _once(
         self, method: str, url: str, body: Mapping[str, Any] | None, content: str, timeout: float | None
     ) -> tuple[int, Mapping[str, str], bytes]:
-        headers = {"Accept": "application/json, */*;q=0.1", "Accept-Encoding": "gzip", "User-Agent": "berth"}
+        headers = self._headers()
         if body is not None:
             headers["Content-Type"] = content
-        if self._token:
-            headers["Authorization"] = f"Bearer {self._token}"
         patience = (CONNECT_SECONDS, timeout or READ_SECONDS)
         try:
             answer = self._http.request(method, url, headers=headers, body=body, _request_timeout=patience).response
@@ -221,6 +240,16 @@ class KubernetesPort:
                 if error.status != NOT_FOUND:
                     raise
 
+    # Watching
+
+    def lines(self, path: str, *, query: Query, silence: float) -> Iterator[bytes]:
+        return self._api.lines(path, query=query, silence=silence)
+
+    def version(self, path: str, query: Query) -> str:
+        """The resourceVersion at which a collection stands."""
+        answer = document_in(self._api.ask("GET", path, query={**query, "limit": 1}))
+        return str(answer.get("metadata", {}).get("resourceVersion", ""))
+
     # Helpers
 
     def _find(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
@@ -291,6 +320,16 @@ def whole_body(answer: Any, seconds: float) -> bytes:
         raise
     answer.release_conn()
     return b"".join(parts)
+
+
+def lines_in(parts: Iterable[bytes]) -> Iterator[bytes]:
+    """Whole lines out of pieces; a line beyond all measure is a ClusterError."""
+    rest = b""
+    for part in parts:
+        *whole, rest = (rest + part).split(b"\n")
+        yield from whole
+        if len(rest) > MOST_BYTES:
+            raise ClusterError("The cluster sends a line that does not end.")
 
 
 def reason_of(error: Exception) -> str:

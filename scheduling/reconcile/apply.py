@@ -85,7 +85,7 @@ def repairs(hands: Hands) -> Iterator[tuple[str, Callable[[], bool]]]:
     rows = Workload.objects.filter(cluster=hands.cluster, phase__in=[Phase.PLACED, Phase.STOPPING, Phase.WAITING])
     for row in rows.select_related("team", "flavor"):
         item = hands.object_of(row)
-        if row.phase == Phase.PLACED and not arrived(row, item):
+        if row.phase == Phase.PLACED and not arrived(row, item) and row.phase_since < hands.now:
             yield f"put {row.name} again", lambda row=row: put(row, hands)  # type: ignore[misc]
         elif row.phase == Phase.STOPPING and stands(item):
             yield f"stop {row.name} again", lambda row=row: take_down(row, hands)  # type: ignore[misc]

@@ -52,7 +52,7 @@ def follow(cluster: Cluster, seen: Observation, now: datetime) -> int:
         elif row.phase != Phase.PLACED or arrived(row, found.objects.get(row.pk)):
             pods = found.pods.get(fact.id, ())
             step = observed(fact, found.objects.get(fact.id), pods, now, nodes=found.nodes)
-            moved += bool(step) and take(row, placement_of.get(fact.id), step, pods)
+            moved += step is not None and take(row, placement_of.get(fact.id), step, pods)
     return moved
 
 

@@ -1,4 +1,4 @@
-"""Hourly rollups of samples, and letting go of old ones. Twice is the same as once: a rollup is made from its samples."""
+"""Hourly rollups of samples, and letting go of old ones. A rollup is made from its samples: twice is once."""
 
 from collections.abc import Iterable
 from datetime import datetime
