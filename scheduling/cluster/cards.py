@@ -121,7 +121,7 @@ def advertised(status: NodeStatus, notes: Notes) -> tuple[Advertised, ...]:
 
 def advertised_one(resource: str, total: Strings, offered: Strings, notes: Notes) -> Advertised:
     free = units_in(offered, resource, "status.allocatable", notes)
-    whole = units_in(total, resource, "status.capacity", notes)
+    whole = units_in(total, resource, "status.capacity", notes) if resource in total else None
     if free is not None and whole is not None and free > whole:
         notes.add(f"status.allocatable[{resource}]", f"{free} units are offered of {whole}; {whole} are counted")
         free = whole
