@@ -79,7 +79,7 @@ class Api:
     def owned(self, document: Document, manager: str, wish: Document | None) -> Document:
         now = stamp(self.now())
         if wish is not None:
-            return fields.apply(document, wish, Manager(manager, "Apply"), force=True, now=now)
+            return fields.create(document, wish, Manager(manager, "Apply"), now)
         return fields.update(skeleton(document), document, Manager(manager), now)
 
     def check_name_free(self, kind: Kind, metadata: Document) -> None:

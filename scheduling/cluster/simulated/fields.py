@@ -69,11 +69,17 @@ def apply(live: Document, wanted: Document, manager: Manager, *, force: bool, no
         raise conflicting(lost)
     others = {path for other, paths in owners.items() if other != manager for path in paths}
     result = apply_merge(live, wanted)
-    for path in sorted(owners.get(manager, set()) - set(want) - others, key=len, reverse=True):
+    unwished = owners.get(manager, set()) - set(want) - others
+    for path in sorted(unwished, key=lambda path: (-len(path), path[-1] == ".")):  # an item after its fields
         result = without(result, path)
     owners = {other: paths - {path for path, _ in lost} for other, paths in owners.items()}
     owners[manager] = set(want)
     return written(result, live, owners, now)
+
+
+def create(document: Document, wanted: Document, manager: Manager, now: str) -> Document:
+    """A new document that server-side apply brought: what was wished is owned, what defaults added is not."""
+    return written(document, {}, {manager: set(leaves(wanted))}, now)
 
 
 def update(live: Document, new: Document, manager: Manager, now: str) -> Document:

@@ -28,6 +28,8 @@ class Tally:
     ignored: set[str] = field(default_factory=set)  # failed, but the policy does not count it
     active: dict[str, Document] = field(default_factory=dict)  # pod uid -> the pod as last seen
 
+    not_before: datetime | None = None  # no new pod earlier: the API refused one
+
     def seen(self, uid: str) -> bool:
         return uid in self.succeeded or uid in self.failed or uid in self.ignored
 
@@ -144,22 +146,26 @@ class Jobs(Controller):
         free = [str(index) for index in range(job["spec"].get("completions") or 1) if str(index) not in busy]
         for number in range(max(wanted, 0)):
             index = free[number] if is_indexed(job) and number < len(free) else ""
-            if not self.start(key, job, index):
+            if not self.start(job, tally, index):
+                self.world.wake(self.pause_until(tally), self, key)
                 return
 
     def pause_until(self, tally: Tally) -> datetime:
+        if tally.not_before and tally.not_before > self.world.now:
+            return tally.not_before
         if not tally.failed:
             return self.world.now
         pause = self.world.delays.of("recreate") * 2 ** min(len(tally.failed) - 1, 10)
         return max(tally.failed.values()) + min(pause, LONGEST_PAUSE)
 
-    def start(self, key: Key, job: Document, index: str) -> bool:
+    def start(self, job: Document, tally: Tally, index: str) -> bool:
+        """One more pod. What the API refuses becomes an event and is tried again later."""
         pod = pod_of(job, index, self.world.api.letters(5))
         try:
             self.world.create(pod)
         except ApiError as error:
             self.world.event(job, "Warning", "FailedCreate", f"Error creating: {error.message}", SOURCE)
-            self.world.wake(self.world.after("recreate"), self, key)
+            tally.not_before = self.world.after("recreate")
             return False
         text = f"Created pod: {pod['metadata']['name']}"
         self.world.event(job, "Normal", "SuccessfulCreate", text, SOURCE)

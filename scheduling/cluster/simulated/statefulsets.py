@@ -21,6 +21,7 @@ class StatefulSets(Controller):
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self.replace_at: dict[str, datetime] = {}  # uid of a failed pod -> when it makes room for another
+        self.not_before: dict[str, datetime] = {}  # uid of a set whose pod the API refused -> when to try again
 
     def reconcile(self, key: Key) -> None:
         if key.plural == "pods":
@@ -73,6 +74,9 @@ class StatefulSets(Controller):
 
     def make(self, key: Key, document: Document, ordinal: int) -> None:
         """The pod of an ordinal and its claims. What the API refuses becomes an event and is tried again later."""
+        uid = document["metadata"]["uid"]
+        if self.not_before.get(uid, self.world.now) > self.world.now:
+            return
         try:
             for claim in claims_of(document, ordinal):
                 if self.world.store.get(key_of(claim)) is None:
@@ -82,7 +86,8 @@ class StatefulSets(Controller):
             name = f"{key.name}-{ordinal}"
             text = f"create Pod {name} in StatefulSet {key.name} failed error: {error.message}"
             self.world.event(document, "Warning", "FailedCreate", text, SOURCE)
-            self.world.wake(self.world.after("recreate"), self, key)
+            self.not_before[uid] = self.world.after("recreate")
+            self.world.wake(self.not_before[uid], self, key)
             return
         name = pod["metadata"]["name"]
         text = f"create Pod {name} in StatefulSet {key.name} successful"
