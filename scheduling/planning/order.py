@@ -13,8 +13,8 @@ from uuid import UUID
 from scheduling.planning import catalog
 from scheduling.planning.facts import HOLDING, Desired, Phase, QuotaFact, Snapshot, WorkloadFact
 from scheduling.planning.shares import number, share_words
-from scheduling.planning.wording import instant, sentence
-from tenants.quota import Quota, room, used_of_team
+from scheduling.planning.wording import instant
+from tenants.quota import Quota, over, room, used_of_team
 
 Line = tuple[UUID, str]  # team and model
 
@@ -69,17 +69,13 @@ class Ledger:
     def _advice(self, workload: WorkloadFact, left: F) -> str:
         quota = self._quota(workload)
         ceiling = quota.granted + quota.own.get(workload.owner, F(0))
+        if not ceiling:
+            return "Ask your lead for a grant."
         if workload.share > ceiling:
-            return (
-                f"That is more than the {number(ceiling)} granted: ask your lead for a grant."
-                if ceiling
-                else ("Ask your lead for a grant.")
-            )
-        missing = workload.share - left
-        return sentence(
-            f"It starts when {share_words(missing)} {'is' if missing <= 1 else 'are'} given back"
-            f"{self._next_end(workload)}, or ask your lead for more"
-        )
+            return f"That is more than the {number(ceiling)} granted: ask your lead for a grant."
+        missing = workload.share - left + over(quota, self._held[_line(workload)])
+        given_back = f"{share_words(missing)} {'is' if missing <= 1 else 'are'} given back"
+        return f"It starts when {given_back}{self._next_end(workload)}, or ask your lead for more."
 
     def _next_end(self, workload: WorkloadFact) -> str:
         ends = [one.ends_at for one in self._holders[_line(workload)] if one.ends_at is not None]

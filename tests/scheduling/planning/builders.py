@@ -7,14 +7,15 @@
         workload("next").whole(1),
     )
 
-Builders chain, change themselves and are built by `look`, or by `.fact()`. Whoever has no quota in the picture gets
+Builders chain and are built by `look`, or by `.fact()`. Whoever has no quota in the picture gets
 plenty. What runs has a pod, unless the picture brings pods of that workload itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from copy import copy
+from dataclasses import replace
 from datetime import UTC, datetime
 from datetime import timedelta as td
 from fractions import Fraction as F
@@ -57,15 +58,16 @@ def identity(name: str) -> UUID:
     return uuid5(NAMESPACE_URL, name)
 
 
-@dataclass
 class Builder:
-    """Keyword facts under construction."""
+    """Keyword facts under construction; every verb answers with another builder and leaves this one as it is."""
 
-    facts: dict[str, Any] = field(default_factory=dict)
+    def __init__(self, **facts: Any) -> None:
+        self.facts = facts
 
     def having(self, **facts: Any) -> Self:
-        self.facts.update(facts)
-        return self
+        other = copy(self)
+        other.facts = self.facts | facts
+        return other
 
 
 class CardBuilder(Builder):
@@ -100,18 +102,32 @@ class CardBuilder(Builder):
 class NodeBuilder(CardBuilder):
     def __init__(self, name: str, pool: str) -> None:
         super().__init__()
-        self.having(name=name, uid=f"uid-{name}", pool=pool, model=H100, cards=8, sharing=Sharing.WHOLE, replicas=1)
-        self.having(capacity=Capacity.ON_DEMAND, cpu_milli=96_000, host_memory_mib=1024 * GIB, ready=True)
-        self.having(schedulable=True, sick_cards=0, created_at=minutes_ago(600), usable_since=minutes_ago(595))
-        self._single = False
-        self._units: dict[str, int] | None = None
+        self.facts |= {
+            "name": name,
+            "uid": f"uid-{name}",
+            "pool": pool,
+            "model": H100,
+            "cards": 8,
+            "sharing": Sharing.WHOLE,
+            "replicas": 1,
+        }
+        self.facts |= {
+            "capacity": Capacity.ON_DEMAND,
+            "cpu_milli": 96_000,
+            "host_memory_mib": 1024 * GIB,
+            "ready": True,
+        }
+        self.facts |= {
+            "schedulable": True,
+            "sick_cards": 0,
+            "created_at": minutes_ago(600),
+            "usable_since": minutes_ago(595),
+        }
 
     def mig(self, layout: str, *, single: bool = False) -> Self:
         """Cut to a layout, seen done; with `single` its slices are called nvidia.com/gpu."""
-        self._single = single
-        strategy = "single" if single else "mixed"
-        self.having(sharing=Sharing.MIG, mig_capable=True, mig_strategy=strategy)
-        return self.having(mig_config=layout, mig_state="success")
+        cut = self.having(sharing=Sharing.MIG, mig_capable=True, mig_config=layout, mig_state="success")
+        return cut.having(mig_strategy="single" if single else "mixed")
 
     def sick(self, cards: int) -> Self:
         return self.having(sick_cards=cards)
@@ -159,7 +175,7 @@ class NodeBuilder(CardBuilder):
         for name, count in layout.counts.items():
             profile = known.mig.profile(name)
             assert profile is not None
-            resource = "nvidia.com/gpu" if self._single else profile.resource
+            resource = "nvidia.com/gpu" if self.facts["mig_strategy"] == "single" else profile.resource
             units = (count * cards, count * (cards - sick))
             yield DeviceFact(resource, name, profile.share, Isolation.HARDWARE, *units, profile.memory_mib)
 
@@ -167,9 +183,15 @@ class NodeBuilder(CardBuilder):
 class PoolBuilder(CardBuilder):
     def __init__(self, name: str) -> None:
         super().__init__()
-        self.having(name=name, model=H100, cards=8, sharing=Sharing.WHOLE, replicas=1)
-        self.having(capacity=Capacity.ON_DEMAND, cpu_milli=96_000, host_memory_mib=1024 * GIB, layout="", layouts=())
-        self.having(min_nodes=0, max_nodes=4, wished_nodes=0, empty_after=td(minutes=15))
+        self.facts |= {"name": name, "model": H100, "cards": 8, "sharing": Sharing.WHOLE, "replicas": 1}
+        self.facts |= {
+            "capacity": Capacity.ON_DEMAND,
+            "cpu_milli": 96_000,
+            "host_memory_mib": 1024 * GIB,
+            "layout": "",
+            "layouts": (),
+        }
+        self.facts |= {"min_nodes": 0, "max_nodes": 4, "wished_nodes": 0, "empty_after": td(minutes=15)}
 
     def mig(self, layout: str, *layouts: str) -> Self:
         """Fresh nodes come with `layout`; the planner may cut to any of `layouts`."""
@@ -193,26 +215,34 @@ class PoolBuilder(CardBuilder):
 class WorkloadBuilder(Builder):
     def __init__(self, name: str) -> None:
         super().__init__()
-        self.having(id=identity(name), name=name, kind=Kind.WORKSPACE, team=identity("team vision"), owner=1)
-        self.having(count=1, cpu_milli=4000, memory_mib=16 * GIB, desired=Desired.RUN, phase=Phase.WAITING)
-        self.having(asked_at=minutes_ago(10), phase_since=minutes_ago(10))
-        self._sku = Sku(H100, Sharing.WHOLE)
+        self.facts |= {
+            "id": identity(name),
+            "name": name,
+            "kind": Kind.WORKSPACE,
+            "team": identity("team vision"),
+            "owner": 1,
+        }
+        self.facts |= {
+            "count": 1,
+            "cpu_milli": 4000,
+            "memory_mib": 16 * GIB,
+            "desired": Desired.RUN,
+            "phase": Phase.WAITING,
+        }
+        self.facts |= {"asked_at": minutes_ago(10), "phase_since": minutes_ago(10)}
+        self.facts |= {"sku": Sku(H100, Sharing.WHOLE)}
 
     def whole(self, count: int = 1, *, model: str = H100) -> Self:
-        self._sku = Sku(model, Sharing.WHOLE)
-        return self.having(count=count)
+        return self.having(sku=Sku(model, Sharing.WHOLE), count=count)
 
     def slice(self, profile: str, *, model: str = H100) -> Self:
-        self._sku = Sku(model, Sharing.MIG, profile)
-        return self
+        return self.having(sku=Sku(model, Sharing.MIG, profile))
 
     def part(self, replicas: int, *, model: str = A10G, sharing: Sharing = Sharing.TIME_SLICE) -> Self:
-        self._sku = Sku(model, sharing, "", replicas)
-        return self
+        return self.having(sku=Sku(model, sharing, "", replicas))
 
     def spot(self) -> Self:
-        self._sku = replace(self._sku, capacity=Capacity.SPOT)
-        return self
+        return self.having(sku=replace(self.facts["sku"], capacity=Capacity.SPOT))
 
     def job(self) -> Self:
         return self.having(kind=Kind.JOB)
@@ -243,24 +273,39 @@ class WorkloadBuilder(Builder):
         return self.in_phase(Phase.RUNNING, minutes, node=node)
 
     def fact(self) -> WorkloadFact:
-        flavor = flavor_of(self._sku, card_mib=40 * GIB)
-        assert flavor is not None, f"no such flavor: {self._sku}"
-        return WorkloadFact(flavor=flavor, **self.facts)
+        facts = dict(self.facts)
+        flavor = flavor_of(sku := facts.pop("sku"), card_mib=40 * GIB)
+        assert flavor is not None, f"no such flavor: {sku}"
+        return WorkloadFact(flavor=flavor, **facts)
 
 
 class PodBuilder(Builder):
     def __init__(self, name: str, node: str, workload: UUID | None) -> None:
         super().__init__()
-        self.having(namespace="team-vision" if workload else "kube-system", name=name, uid=f"uid-{name}")
-        self.having(node=node, workload=workload, phase="Running", ready=True, requests={}, cpu_milli=0, memory_mib=0)
-        self.having(created_at=minutes_ago(9), running_since=minutes_ago(8), finished_at=None, deleting_since=None)
+        self.facts |= {"namespace": "team-vision" if workload else "kube-system", "name": name, "uid": f"uid-{name}"}
+        self.facts |= {
+            "node": node,
+            "workload": workload,
+            "phase": "Running",
+            "ready": True,
+            "requests": {},
+            "cpu_milli": 0,
+            "memory_mib": 0,
+        }
+        self.facts |= {
+            "created_at": minutes_ago(9),
+            "running_since": minutes_ago(8),
+            "finished_at": None,
+            "deleting_since": None,
+        }
 
     def holding(self, units: int, resource: str = "nvidia.com/gpu") -> Self:
         return self.having(requests={resource: units})
 
     def pending(self, waiting_reason: str = "", message: str = "") -> Self:
-        self.having(phase="Pending", ready=False, running_since=None)
-        return self.having(waiting_reason=waiting_reason, message=message)
+        return self.having(phase="Pending", ready=False, running_since=None).having(
+            waiting_reason=waiting_reason, message=message
+        )
 
     def unready(self) -> Self:
         return self.having(ready=False)
@@ -269,12 +314,12 @@ class PodBuilder(Builder):
         return self.having(deleting_since=minutes_ago(minutes))
 
     def ended(self, code: int, *, minutes: float = 1, reason: str = "") -> Self:
-        self.having(phase="Failed" if code else "Succeeded", ready=False, exit_code=code, reason=reason)
-        return self.having(finished_at=minutes_ago(minutes))
+        return self.having(phase="Failed" if code else "Succeeded", ready=False, exit_code=code, reason=reason).having(
+            finished_at=minutes_ago(minutes)
+        )
 
     def refused(self, reason: str = "UnexpectedAdmissionError", message: str = "no healthy device") -> Self:
-        self.having(phase="Failed", ready=False, running_since=None)
-        return self.having(reason=reason, message=message)
+        return self.having(phase="Failed", ready=False, running_since=None).having(reason=reason, message=message)
 
     def fact(self) -> PodFact:
         return PodFact(**self.facts)
@@ -283,8 +328,8 @@ class PodBuilder(Builder):
 class ThingBuilder(Builder):
     def __init__(self, workload: str, kind: str) -> None:
         super().__init__()
-        self.having(workload=identity(workload), kind=kind, namespace="team-vision", name=workload)
-        self.having(uid=f"uid-{workload}", replicas=1, generation=0, deleting_since=None)
+        self.facts |= {"workload": identity(workload), "kind": kind, "namespace": "team-vision", "name": workload}
+        self.facts |= {"uid": f"uid-{workload}", "replicas": 1, "generation": 0, "deleting_since": None}
 
     def deleting(self, minutes: float = 0) -> Self:
         return self.having(deleting_since=minutes_ago(minutes))
@@ -345,7 +390,13 @@ def quota(
 Piece = NodeBuilder | PoolBuilder | WorkloadBuilder | PodBuilder | ThingBuilder | QuotaFact
 
 
-def look(*pieces: Piece, now: datetime = NOW, empty: dict[str, float] | None = None, complete: bool = True) -> Snapshot:
+def look(
+    *pieces: Piece,
+    now: datetime = NOW,
+    empty: dict[str, float] | None = None,
+    complete: bool = True,
+    plenty: bool = True,
+) -> Snapshot:
     """The picture of all these pieces; `empty` says for how many minutes a node has held none of our pods."""
     workloads = [piece.fact() for piece in pieces if isinstance(piece, WorkloadBuilder)]
     nodes = [piece.fact() for piece in pieces if isinstance(piece, NodeBuilder)]
@@ -358,7 +409,7 @@ def look(*pieces: Piece, now: datetime = NOW, empty: dict[str, float] | None = N
         pods=(*pods, *_pods_of(workloads, nodes, pods)),
         objects=tuple(piece.fact() for piece in pieces if isinstance(piece, ThingBuilder)),
         workloads=tuple(workloads),
-        quotas=(*quotas, *_plenty(workloads, quotas)),
+        quotas=(*quotas, *_plenty(workloads, quotas)) if plenty else tuple(quotas),
         complete=complete,
         empty_since={name: now - td(minutes=minutes) for name, minutes in (empty or {}).items()},
     )
@@ -366,7 +417,7 @@ def look(*pieces: Piece, now: datetime = NOW, empty: dict[str, float] | None = N
 
 def resource_on(fact: WorkloadFact, host: NodeFact) -> str:
     """What the workload's units are called on that node."""
-    return next(device.resource for device in host.devices if device.profile == fact.flavor.profile)
+    return next((one.resource for one in host.devices if one.profile == fact.flavor.profile), "nvidia.com/gpu")
 
 
 def _pods_of(workloads: Iterable[WorkloadFact], nodes: Iterable[NodeFact], pods: Iterable[PodFact]) -> list[PodFact]:
