@@ -14,6 +14,8 @@ from tenants.errors import Refused
 
 KEY_TEXT = "[!-~]{1,64}"
 HEADER = "Idempotency-Key"
+OURS = {"amount": "ask", "until": "ask_until"}
+"""How the body calls the fields of the quota request that comes with a workload."""
 PLAIN = ("name", "kind", "count", "command", "cpu_milli", "memory_mib", "storage_gib", "hours", "reason")
 
 
@@ -36,6 +38,7 @@ def submitted(wish: Wish, extras: dict[str, Any], now: datetime) -> tuple[Worklo
     except Refused as refusal:
         if refusal.field == "submission":
             told_again(wish, extras)
+        refusal.field = OURS.get(refusal.field, refusal.field)
         raise
     told_again(wish, extras)  # the same key may have come twice at the same instant, with two bodies
     return made, True

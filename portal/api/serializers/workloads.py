@@ -24,9 +24,8 @@ from portal.api.inputs import Input, PageQuery, Query
 from portal.api.serializers.people import PersonShape, TeamRef
 from scheduling.planning.facts import Capacity, Desired, Isolation, Kind, Phase, Reason, Sharing
 from scheduling.planning.shares import isolation_of
+from scheduling.services import IMAGE, LONGEST_HOURS, MOST_STORAGE_GIB, NAME
 
-NAME_TEXT = "[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?"
-IMAGE_TEXT = "[a-zA-Z0-9]([-a-zA-Z0-9.:_/]{0,220}[a-zA-Z0-9])?(@sha256:[0-9a-f]{64})?"
 MOST_UNITS = 64
 LEAST_CPU, MOST_CPU = 100, 256_000
 LEAST_MEMORY, MOST_MEMORY = 128, 4 * 1024 * 1024
@@ -141,7 +140,7 @@ class WorkloadInput(Input):
     name = Text(
         40,
         least=1,
-        pattern=NAME_TEXT,
+        pattern=NAME.pattern,
         words="A name has 1 to 40 lower-case letters, digits and dashes, and begins and ends with a letter or digit.",
     )
     kind = OneOf(Kind)
@@ -152,15 +151,15 @@ class WorkloadInput(Input):
         300,
         least=1,
         required=False,
-        pattern=IMAGE_TEXT,
+        pattern=IMAGE.pattern,
         help_text="A usual one for its kind, when left out.",
         words="The image is not a container image reference such as quay.io/team/image:tag.",
     )
     command = Text(2000, required=False, default="", help_text="Run by a shell in the container; a job needs one.")
     cpu_milli = Whole(LEAST_CPU, MOST_CPU, default=4000)
     memory_mib = Whole(LEAST_MEMORY, MOST_MEMORY, default=16384)
-    storage_gib = Whole(0, 2048, default=0, help_text="Kept while a workspace sleeps.")
-    hours = Whole(1, 720, required=False, allow_null=True, default=None)
+    storage_gib = Whole(0, MOST_STORAGE_GIB, default=0, help_text="Kept while a workspace sleeps.")
+    hours = Whole(1, LONGEST_HOURS, required=False, allow_null=True, default=None)
     reason = Text(500, required=False, default="")
     ask = Cards(required=False, help_text="Also ask the lead for so many cards, and wait for them.")
     ask_until = Instant(required=False, help_text="Until when they are asked for; open-ended when left out.")

@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.apps import apps
+from django.contrib.sessions.models import Session
 from django.test import Client
 
 from tenants.models import User
@@ -71,6 +73,12 @@ class Answer:
     @property
     def results(self) -> list[Any]:
         return list(self.body["results"])
+
+
+def rows() -> dict[str, int]:
+    """How many rows each table has; logging in writes sessions, so they do not count."""
+    models = [model for model in apps.get_models() if model is not Session]
+    return {model.__name__: model._default_manager.count() for model in models}
 
 
 def check_shape(body: Any) -> None:
