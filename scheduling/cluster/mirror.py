@@ -41,19 +41,22 @@ class Watch:
     _seen: dict[str, str] = field(default_factory=dict)
 
     def rings(self) -> Iterator[None]:
-        """One ring per change that matters, and one at the beginning. Ends when the server ends the stream."""
+        """One ring per change that matters, and one at the beginning. Ends when the server ends the stream.
+
+        The version is read before the first ring: what changes after the look that it brings is in the stream.
+        """
+        version = self.port.version(self.collection.path, self._query())
         yield None
-        for line in self._lines():
+        for line in self._lines(version):
             if self._matters(line):
                 yield None
 
-    def _lines(self) -> Iterator[bytes]:
-        query: dict[str, str | int] = {"labelSelector": self.collection.selector} if self.collection.selector else {}
-        version = self.port.version(self.collection.path, query)
-        watch: Mapping[str, str | int] = {
-            **query, "watch": "true", "allowWatchBookmarks": "true", "resourceVersion": version, "timeoutSeconds": LASTS,
-        }  # fmt: skip
-        yield from self.port.lines(self.collection.path, query=watch, silence=SILENCE)
+    def _lines(self, version: str) -> Iterator[bytes]:
+        watch = {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": version, "timeoutSeconds": LASTS}
+        yield from self.port.lines(self.collection.path, query=self._query() | watch, silence=SILENCE)
+
+    def _query(self) -> dict[str, str | int]:
+        return {"labelSelector": self.collection.selector} if self.collection.selector else {}
 
     def _matters(self, line: bytes) -> bool:
         """Odd lines ring too: a look too many costs little."""

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from scheduling.cluster.client import Connection, KubernetesPort
+from scheduling.cluster.connect import forget_ports
 from scheduling.cluster.simulated import ManualClock, SimulatedCluster, fleet_documents
 from scheduling.models import Flavor, NodePool, Workload
 from scheduling.planning.facts import Kind
@@ -19,6 +20,7 @@ from scheduling.reconcile.cycle import run_cycle
 from scheduling.reconcile.remember import Report
 from scheduling.services import Wish, open_workload
 from scheduling.snapshot import pool_fact
+from scheduling.telemetry.sampler import sample_cluster
 from tests.world import World
 
 A100 = "a100-40gb"
@@ -79,6 +81,10 @@ class Harbour:
             done += self.settle()
         return done
 
+    def sample(self) -> int:
+        """One sampling of what runs, as the periodic task does it."""
+        return sample_cluster(self.world.cluster, self.world.now)
+
     def turn(self, **duration: float) -> None:
         """Move both clocks, the tables' and the cluster's."""
         self.world.clock.advance(**duration)
@@ -92,6 +98,7 @@ class Harbour:
 def harbour(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Harbour]:
     """The demo's fleet: whole H100, H100 in slices, A10G by time, and A100 at zero nodes."""
     monkeypatch.setattr("scheduling.wake.send", lambda cluster_id: None)
+    monkeypatch.setattr("scheduling.telemetry.sampler.SHORTEST", td(0))
     furnish(world)
     cluster = SimulatedCluster(fleet_documents(), clock=ManualClock(world.now))
     with cluster.serve() as url, KubernetesPort(Connection(server=url)) as port:
@@ -100,6 +107,7 @@ def harbour(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Harbour]:
         harbour = Harbour(world, cluster, port)
         harbour.settle()
         yield harbour
+        forget_ports()
 
 
 def furnish(world: World) -> None:
