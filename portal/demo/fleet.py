@@ -111,7 +111,7 @@ def machines(nodes: Iterable[NodeFact], past: Past, since: datetime, until: date
 
 
 def burst_machine(pool: PoolFact, number: int, since: datetime, until: datetime) -> Machine:
-    """A node that a sleeping pool woke for one piece of work. Its name ends as machine names do: in invented letters."""
+    """A node that a sleeping pool woke for one piece of work; it is named as machines are, with an invented ending."""
     tail = "".join(LETTERS[number * step % len(LETTERS)] for step in (1, 7, 4)) + f"{number:02d}"
     offer = Offer(sku(pool.model, Sharing.WHOLE, "", 1, pool.capacity), "nvidia.com/gpu", pool.cards_per_node)
     name = f"{pool.name}-{tail}"
@@ -127,7 +127,8 @@ def guest(like: Machine, name: str, since: datetime, until: datetime) -> Machine
 
 def stretches(machine: Machine) -> list[Stretch]:
     """The machine's time without gap or overlap, cut wherever something about its cards changed."""
-    edges = {edge for part in (*machine.eras, *machine.faults) for edge in (part.since, part.until)}
+    parts: tuple[Era | Fault, ...] = (*machine.eras, *machine.faults)
+    edges = {edge for part in parts for edge in (part.since, part.until)}
     marks = sorted(edge for edge in edges if machine.since <= edge <= machine.until)
     return [_stretch(machine, *pair) for pair in pairwise(marks)]
 
@@ -141,9 +142,7 @@ def _stretch(machine: Machine, since: datetime, until: datetime) -> Stretch:
     return Stretch(machine, since, until, out, era.stranded, sum((fault.foreign for fault in faults), NOTHING))
 
 
-def _eras(
-    node: NodeFact, layouts: Sequence[tuple[datetime, str]], since: datetime, until: datetime
-) -> Iterable[Era]:
+def _eras(node: NodeFact, layouts: Sequence[tuple[datetime, str]], since: datetime, until: datetime) -> Iterable[Era]:
     """The eras of the former cuts, then the one that the node shows now."""
     begins = since
     former = [(at, config) for at, config in layouts if since <= at < until]

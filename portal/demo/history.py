@@ -1,8 +1,8 @@
 """Thirty days of the demo's past: who held which cards from when until when. Pure; the same seed gives the same month.
 
-Everybody's asks (`habits`) are taken in order of time. Each gets the first free units that are enough on one node, waits
-a while where there are none, and is dropped where it would exceed its team's quota or wait too long. So no card is ever
-given out twice and no quota is exceeded: the tables would not have allowed it either.
+Everybody's asks (`habits`) are taken in order of time. Each gets the first free units that are enough on one node,
+waits a while where there are none, and is dropped where it would exceed its team's quota or wait too long. So no card is
+ever given out twice and no quota is exceeded: the tables would not have allowed it either.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from portal.demo.habits import Ask, asks
 from scheduling.planning.facts import Kind, PoolFact
 from scheduling.planning.shares import flavor_of, parse_sku
 
-PATIENCE = td(hours=5)  # after which an ask is given up
+PATIENCE = td(hours=9)  # after which an ask is given up
 GAP = td(seconds=15)  # between two holders of one unit
 WAKES_IN = td(seconds=215)  # a node from nothing to usable cards
 LINGERS = td(minutes=17)  # an empty node, until it is given back

@@ -17,7 +17,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -232,10 +232,8 @@ def end(demo: Demo) -> None:
 def end_child(child: Child) -> None:
     if child.process.poll() is None:
         child.process.terminate()
-        try:
+        with suppress(subprocess.TimeoutExpired):
             child.process.wait(POLITE)
-        except subprocess.TimeoutExpired:
-            pass
     kill_group(child.process)
     child.process.wait()
 

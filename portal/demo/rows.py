@@ -62,7 +62,9 @@ def write(history: History, book: Book, *, seed: str, until: datetime) -> None:
     hours = [hour for stay, row in placed for hour in usage_hours(stay, row, dice)]
     UsageHour.objects.bulk_create(hours, batch_size=AT_ONCE)
     recent = [pair for pair in placed if pair[0].ended_at > until - KEPT]
-    Sample.objects.bulk_create([one for pair in recent for one in samples(*pair, until - KEPT, dice)], batch_size=AT_ONCE)
+    Sample.objects.bulk_create(
+        [one for pair in recent for one in samples(*pair, until - KEPT, dice)], batch_size=AT_ONCE
+    )
     CardSpan.objects.bulk_create(card_spans(history.machines, book.cluster), batch_size=AT_ONCE)
 
 

@@ -64,8 +64,8 @@ OPENINGS = (
     Opening("priya", "speech", "wakeword-lab", Kind.WORKSPACE, SLICE),
     Opening("tomas", "vision", "detector-notes", Kind.WORKSPACE, A10G, command=STEADY.format(load=30)),
     Opening("kofi", "robotics", "grasp-planner", Kind.WORKSPACE, A10G, command=STEADY.format(load=65)),
-    Opening("jonas", "speech", "voices-retrain", Kind.JOB, H100, 2, "python train.py --voices all", 48),
-    Opening("ivo", "language", "tokeniser-ablation", Kind.JOB, H100, 3, "python ablate.py --all", 36),
+    Opening("jonas", "speech", "voices-retrain", Kind.JOB, H100, 3, "python train.py --voices all", 48),
+    Opening("ivo", "language", "tokeniser-ablation", Kind.JOB, H100, 4, "python ablate.py --all", 36),
     Opening("sana", "robotics", "gait-rollouts", Kind.JOB, A10G, 1, "python rollout.py --seeds 64", 24),
     Opening(
         "tomas", "vision", "detector-large", Kind.JOB, H100, 3, "python train.py --size large", 24,
@@ -119,9 +119,7 @@ def make_teams(crew: Mapping[str, User], now: datetime) -> dict[str, Team]:
     made: dict[str, Team] = {}
     for fact in people.TEAMS:
         parent = made.get(fact.parent)
-        made[fact.slug] = Team.objects.create(
-            slug=fact.slug, name=fact.name, parent=parent, created_at=now - FOUNDED
-        )
+        made[fact.slug] = Team.objects.create(slug=fact.slug, name=fact.name, parent=parent, created_at=now - FOUNDED)
     Membership.objects.bulk_create(
         Membership(team=made[team], user=crew[fact.username], role=role, since=now - FOUNDED)
         for fact in people.PEOPLE
@@ -192,7 +190,10 @@ def make_flavors(cluster: Cluster) -> dict[str, Flavor]:
 
 def publish_prices(by: User, flavors: Mapping[str, Flavor], since: datetime, now: datetime, zone: ZoneInfo) -> None:
     """Two rate cards: one from before the history, one whose prices hold from the middle of a month."""
-    cards = (("Prices of the autumn", since - td(days=60)), ("Prices after the new contract", estate.price_change(now, zone)))
+    cards = (
+        ("Prices of the autumn", since - td(days=60)),
+        ("Prices after the new contract", estate.price_change(now, zone)),
+    )
     for changed, (name, starts_at) in enumerate(cards):
         prices = {sku: estate.price_of(sku, changed=bool(changed)) for sku in flavors}
         drafted = starts_at - td(days=5)
@@ -291,5 +292,3 @@ def open_today(book: rows.Book, now: datetime) -> None:
             submission=f"opening-{number}",
         )
         open_workload(wish, team=book.teams[opening.team], by=book.people[opening.by], now=now, ask=opening.ask)
-
-

@@ -25,7 +25,8 @@ def outcome(steps: Sequence[Step], seconds: float) -> dict[str, Any]:
     """`{"steps": [{"name", "ok", "seconds", "detail"}], "ok", "seconds"}`; no step at all is no success."""
     return {
         "steps": [
-            {"name": step.name, "ok": step.ok, "seconds": round(step.seconds, 2), "detail": step.detail} for step in steps
+            {"name": step.name, "ok": step.ok, "seconds": round(step.seconds, 2), "detail": step.detail}
+            for step in steps
         ],
         "ok": bool(steps) and all(step.ok for step in steps),
         "seconds": round(seconds, 1),

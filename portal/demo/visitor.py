@@ -17,6 +17,7 @@ from urllib.request import HTTPCookieProcessor, OpenerDirector, Request, build_o
 
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
+from websockets.typing import Origin
 
 TIMEOUT = 15.0  # seconds for one answer
 GLANCE = 0.1  # seconds between two looks at something that changes
@@ -153,7 +154,7 @@ def listening(visitor: Visitor) -> Iterator[Listener]:
     """A socket with the visitor's session, closed at the end."""
     address = visitor.url.replace("http://", "ws://", 1) + "/live/"
     headers = {"Cookie": visitor.cookies}
-    with connect(address, origin=visitor.url, additional_headers=headers) as socket:  # type: ignore[arg-type]
+    with connect(address, origin=Origin(visitor.url), additional_headers=headers) as socket:
         yield Listener(socket)
 
 

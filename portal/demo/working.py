@@ -30,8 +30,8 @@ def the_fleet(stage: Stage) -> str:
     expect(empty == ["a100-burst"], f"Pools without a node are {empty}; only a100-burst should be at zero.")
     page = stage.omar.get("/fleet/").text
     expect(all(name in page for name in pools), "The page of the fleet does not show every pool.")
-    nodes = fleet["nodes"]["results"]
-    return f"{len(nodes)} nodes with {sum(node['cards'] for node in nodes)} cards in {len(pools)} pools; a100-burst sleeps."
+    cards = sum(node["cards"] for node in fleet["nodes"]["results"])
+    return f"{fleet['nodes']['count']} nodes with {cards} cards in {len(pools)} pools; a100-burst sleeps."
 
 
 def the_offers(stage: Stage) -> str:
@@ -39,14 +39,18 @@ def the_offers(stage: Stage) -> str:
     stage.ids["vision"] = stage.vision()["id"]
     offers = stage.robin.get(f"/api/v1/offers/?team={stage.ids['vision']}").data["offers"]
     by_start = {offer["starts"] for offer in offers}
-    expect({"now", "lead"} <= by_start, f"The offers only {sorted(by_start)}; some should start now, some need the lead.")
+    expect(
+        {"now", "lead"} <= by_start, f"The offers only {sorted(by_start)}; some should start now, some need the lead."
+    )
     isolation = {offer["flavor"]["isolation"] for offer in offers}
     expect(isolation >= {"hardware", "none"}, f"The offers name only the isolation {sorted(isolation)}.")
     for offer in offers:
         told = offer["flavor"]["words"] and offer["text"] and offer["per_hour"] and float(offer["per_hour"]) > 0
         expect(told, f"The offer {offer['flavor']['sku']} has no words, no outlook or no price: {offer}")
     page = stage.robin.get("/workloads/new/").text
-    expect("1g.10gb slice of an H100: 10 GiB, isolated in hardware" in page, "The form does not offer the slice in words.")
+    expect(
+        "1g.10gb slice of an H100: 10 GiB, isolated in hardware" in page, "The form does not offer the slice in words."
+    )
     now, lead = offer_that(offers, "now"), next(offer for offer in offers if offer["flavor"]["sku"] == BURST)
     expect(lead["starts"] == "lead", f"The A100 {lead['starts']}, though Vision has no quota of it: {lead['text']}")
     return f"“{now['flavor']['words']}”: {now['text']} “{lead['flavor']['words']}”: {lead['text']}"
@@ -86,7 +90,6 @@ def the_inbox(stage: Stage) -> str:
 def the_decision(stage: Stage) -> str:
     """Dana approves for a time; who decides second is told who was first."""
     stage.hurry(BRISK)
-    stage.ids["witness"] = ""
     heard = len(stage.ear.heard)
     until = (stage.now() + TIME_BOX).isoformat()
     path = f"/api/v1/quota-requests/{stage.ids['request']}/approve/"
@@ -111,7 +114,8 @@ def the_pool_wakes(stage: Stage) -> str:
     expect(len(nodes) == 1 and held(nodes[0]) == 2, f"a100-burst shows {[(n['name'], n['devices']) for n in nodes]}.")
     steps = stage.robin.get(f"/api/v1/workloads/{stage.ids['depth-maps']}/transitions/").data["results"]
     expect(any(step["reason"] == "WaitingForNode" for step in steps), "Nothing said that a node was on its way.")
-    return f"Heard {' → '.join(dict.fromkeys(seen))}; running on {nodes[0]['name']} {late:.2f} s after the cluster said so."
+    heard = " → ".join(dict.fromkeys(seen))
+    return f"Heard {heard}; running on {nodes[0]['name']} {late:.2f} s after the cluster said so."
 
 
 def the_cut(stage: Stage) -> str:
@@ -157,7 +161,9 @@ def the_quiet(stage: Stage) -> str:
     asleep = stage.phase("depth-maps", "asleep", patience=30)
     expect(asleep["phase_reason"] == "Idle", f"It sleeps because of {asleep['phase_reason']}: {asleep['phase_text']}")
     quota = stage.quota(A100)
-    expect((held_before, quota["held"], quota["left"]) == ("2", "0", "2"), f"The quota is {quota}, before {held_before}.")
+    expect(
+        (held_before, quota["held"], quota["left"]) == ("2", "0", "2"), f"The quota is {quota}, before {held_before}."
+    )
     stage.wait(
         lambda: not stage.nodes("a100-burst") and stage.pool("a100-burst")["wished_nodes"] == 0,
         lambda: f"a100-burst still has {[node['name'] for node in stage.nodes('a100-burst')]}",
@@ -227,7 +233,10 @@ def lateness(witness: Witness, heard: Heard) -> float:
     witness.stop()
     expect(witness.ran_at is not None, "The cluster itself does not say that the pod runs.")
     late = heard.at - (witness.ran_at or 0.0)
-    expect(late <= SOON, f"The open page heard of it {late:.2f} s after the cluster said so; at most {SOON:g} s are allowed.")
+    expect(
+        late <= SOON,
+        f"The open page heard of it {late:.2f} s after the cluster said so; at most {SOON:g} s are allowed.",
+    )
     return max(0.0, late)
 
 

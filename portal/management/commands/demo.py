@@ -31,16 +31,18 @@ class Command(BaseCommand):
     requires_migrations_checks = False
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--port", type=int, default=None, help="of the portal on 127.0.0.1 (8000; --once: a free one)")
+        parser.add_argument(
+            "--port", type=int, default=None, help="of the portal on 127.0.0.1 (8000; --once: a free one)"
+        )
         parser.add_argument("--folder", type=Path, help="for tables and logs; emptied first, and kept afterwards")
         parser.add_argument("--rate", type=float, default=60.0, help="simulated seconds per second (60)")
         parser.add_argument("--once", action="store_true", help="drive the whole story without a browser, then end")
         parser.add_argument("--json", action="store_true", help="say it in JSON on standard output")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *_: Any, **options: Any) -> None:
         sys.exit(self.run(**options))
 
-    def run(self, *, port: int | None, folder: Path | None, rate: float, once: bool, json: bool, **_: Any) -> int:  # noqa: A002
+    def run(self, *, port: int | None, folder: Path | None, rate: float, once: bool, json: bool, **_: Any) -> int:
         try:
             with stoppable(), workplace(folder) as place:
                 demo = Demo(place, chosen_port(port, once=once), checked_rate(rate), quick=QUICK if once else {})
@@ -106,13 +108,18 @@ def chosen_port(port: int | None, *, once: bool) -> int:
 
 def checked_rate(rate: float) -> float:
     if not 0 < rate <= MAX_RATE:
-        raise CouldNotStart(f"--rate is {rate:g}; choose more than 0 and at most {MAX_RATE:g} simulated seconds a second.")
+        raise CouldNotStart(
+            f"--rate is {rate:g}; choose more than 0 and at most {MAX_RATE:g} simulated seconds a second."
+        )
     return rate
 
 
 def welcome(demo: Demo, seconds: float) -> str:
     """Where to look and who to be; one line of it says only that the portal answers."""
-    guises = [f"  {fact.username:<6} {fact.name}, {guise.role.lower()}: {guise.does}" for fact, guise in people.four()]
+    guises = [
+        f"  {fact.username:<6} {fact.name}, {guise.role[:1].lower()}{guise.role[1:]}: {guise.does}"
+        for fact, guise in people.four()
+    ]
     lines = [
         f"ready {demo.url}",
         "",

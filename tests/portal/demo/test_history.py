@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from datetime import timedelta as td
 from fractions import Fraction as F
+from itertools import pairwise
 
 import pytest
 
@@ -70,7 +71,7 @@ def test_every_stay_runs_in_its_order_within_the_history_and_its_nodes_life(now:
 def test_the_stays_of_a_workload_follow_each_other(now: datetime) -> None:
     for past in history_at(now).workloads:
         assert past.stays
-        assert all(earlier.ended_at < later.asked_at for earlier, later in zip(past.stays, past.stays[1:], strict=False))
+        assert all(earlier.ended_at < later.asked_at for earlier, later in pairwise(past.stays))
         assert len(past.stays) == 1 or past.kind is Kind.WORKSPACE
 
 
@@ -80,7 +81,7 @@ def test_every_second_of_a_node_is_told_once(now: datetime) -> None:
     for machine in setting.machines:
         parts = stretches(machine)
         assert (parts[0].since, parts[-1].until) == (machine.since, machine.until)
-        assert all(earlier.until == later.since for earlier, later in zip(parts, parts[1:], strict=False))
+        assert all(earlier.until == later.since for earlier, later in pairwise(parts))
 
 
 @moments
@@ -135,8 +136,8 @@ def test_a_woken_node_is_there_for_its_work_only() -> None:
 def test_a_node_is_out_of_service_while_it_is_cut() -> None:
     cut = next(machine for machine in setting_at(NOW).machines if machine.pool == "h100-mig")
     before, during, after = stretches(cut)[:3]
-    assert (during.out_of_service, during.until - during.since) == (cut.cards, td(seconds=43))
-    assert (before.out_of_service, after.out_of_service) == (0, 0)
+    assert (during.out_of_service, during.until - during.since) == (F(cut.cards), td(seconds=43))
+    assert (before.out_of_service, after.out_of_service) == (F(0), F(0))
     assert before.stranded != after.stranded
 
 
@@ -194,6 +195,4 @@ def worst(history: History, machine: Machine, since: datetime, until: datetime) 
 
 
 def outline(history: History) -> list[tuple[str, str, str, datetime, datetime]]:
-    return [
-        (past.owner, past.name, stay.machine.name, stay.placed_at, stay.ended_at) for past, stay in stays(history)
-    ]
+    return [(past.owner, past.name, stay.machine.name, stay.placed_at, stay.ended_at) for past, stay in stays(history)]
