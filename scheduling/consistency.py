@@ -13,7 +13,7 @@ from scheduling.models import Cluster, Placement, Workload
 from scheduling.planning.facts import HOLDING
 from scheduling.snapshot import held
 from tenants.billing import checks, selectors
-from tenants.billing.findings import Finding
+from tenants.billing.findings import Finding, counted
 from tenants.billing.rating import HOUR
 from tenants.models import Team
 from tenants.quota import Quota, over
@@ -40,8 +40,8 @@ def stale_clusters(look: Look) -> Iterator[Finding]:
         if cluster.seen_at is None:
             yield Finding("stale-cluster", cluster.name, f"It was never seen.{trouble}")
         elif look.now - cluster.seen_at > look.patience:
-            ago = (look.now - cluster.seen_at) // td(minutes=1)
-            yield Finding("stale-cluster", cluster.name, f"It was last seen {ago} minutes ago.{trouble}")
+            ago = counted((look.now - cluster.seen_at) // td(minutes=1), "minute")
+            yield Finding("stale-cluster", cluster.name, f"It was last seen {ago} ago.{trouble}")
 
 
 def open_placements(look: Look) -> Iterator[Finding]:
@@ -86,7 +86,7 @@ def late_hours(look: Look) -> Iterator[Finding]:
         missing = (complete_until(cluster, look.now - look.patience) - since) // HOUR
         if missing > 0:
             yield Finding(
-                "late-hours", cluster.name, f"{missing} hours from {since:%Y-%m-%d %H:%M} UTC are not posted."
+                "late-hours", cluster.name, f"{counted(missing, 'hour')} from {since:%Y-%m-%d %H:%M} UTC not posted."
             )
         if meter and first and first < meter.since:
             text = (

@@ -9,7 +9,7 @@ from django.db.models import Q, Sum
 
 from tenants.billing import house, selectors
 from tenants.billing.balance import imbalance
-from tenants.billing.findings import Finding
+from tenants.billing.findings import Finding, counted
 from tenants.billing.models import Charge, PoolHour, SetAside, Statement, StatementState, from_micro
 from tenants.billing.posting import Hours, Rated, rate_hours
 from tenants.billing.rating import Kind, Line, hour_of, month_bounds, price
@@ -87,7 +87,11 @@ def set_aside_lines(period: str | None = None) -> list[Finding]:
     """Lines that wait for a price, by month and SKU."""
     skus: Counter[tuple[str, str]] = Counter(selectors.set_aside(period).values_list("period", "sku"))
     return [
-        Finding("set-aside", period, f"{count} lines of {sku} have no price; publish a rate card that covers them.")
+        Finding(
+            "set-aside",
+            period,
+            f"{counted(count, 'line')} of {sku} without a price; publish a rate card that covers it.",
+        )
         for (period, sku), count in sorted(skus.items())
     ]
 
@@ -122,8 +126,7 @@ def _against_lines(hours: Hours, lines: Iterable[Line], until: datetime) -> Iter
                 where,
                 f"{line.piece.seconds} s of {line.piece.span.kind} from {at} UTC are not in the ledger.",
             )
-    for key in charges.keys() - expected.keys():
-        charge = charges[key]
+    for charge in (charge for key, charge in charges.items() if key not in expected):
         where = charge.workload_name or f"{charge.pool} of {hours.cluster}"
         at = f"{charge.started_at:%Y-%m-%d %H:%M:%S} UTC"
         text = f"{charge.seconds} s of {charge.kind} from {at} are charged; nothing held them."

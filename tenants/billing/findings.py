@@ -14,3 +14,8 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.where}: {self.text}"
+
+
+def counted(number: int, word: str) -> str:
+    """ "1 line", "2 lines"."""
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"

@@ -8,7 +8,7 @@ from decimal import Decimal
 from django.db import transaction
 
 from tenants.billing import checks, house, selectors
-from tenants.billing.findings import Finding
+from tenants.billing.findings import Finding, counted
 from tenants.billing.models import (
     Charge,
     Meter,
@@ -265,14 +265,16 @@ def _check_complete(period: str) -> None:
     if behind := selectors.hours_missing(period):
         meter, hours = behind
         raise Refused(
-            f"{hours} hours of {name} are not posted yet: {meter.cluster} stands at {meter.until:%d %B, %H:%M} UTC. "
-            "They follow once the cluster has been seen; close the month then."
+            f"{counted(hours, 'hour')} of {name} not posted yet: {meter.cluster} stands at "
+            f"{meter.until:%d %B, %H:%M} UTC. They follow once the cluster has been seen; close the month then."
         )
     if count := SetAside.objects.filter(period=period, posted_at=None).count():
         raise Refused(
-            f"{count} lines of {name} have no price; publish a rate card that covers them, then close the month."
+            f"{counted(count, 'line')} of {name} without a price; publish a rate card that covers all, "
+            "then close the month."
         )
     if findings := checks.reconciliation(period):
         raise Refused(
-            f"{name} does not balance: {findings[0]} ({len(findings)} findings; see the command consistency.)"
+            f"{name} does not balance: {findings[0]} "
+            f"({counted(len(findings), 'finding')}; the command consistency lists them.)"
         )

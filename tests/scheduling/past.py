@@ -7,7 +7,7 @@ from datetime import timedelta as td
 from fractions import Fraction as F
 from typing import Any
 
-from scheduling.models import CardSpan, Cluster, Placement
+from scheduling.models import CardSpan, Cluster, Flavor, Placement
 from tests.tenants.billing.builders import at
 
 POOL = "h100-train"
@@ -42,6 +42,14 @@ class Past:
         )  # fmt: skip
         when = {"placed_at": today(placed), "running_at": today(running), "ended_at": today(ended)}
         return self.world.placement(row, **when | facts)
+
+    def odd_flavor(self) -> str:
+        """The key of a flavor that no rate card names."""
+        made = Flavor.objects.get(pk=self.world.flavors["whole"].pk)
+        made.pk, made.sku = None, "h100-80gb/odd/on-demand"
+        made.save()
+        self.world.flavors["odd"] = made
+        return "odd"
 
 
 def today(text: str | None) -> Any:

@@ -199,10 +199,7 @@ def test_asleep_costs_nothing(past: Past) -> None:
 
 def test_a_flavor_without_a_price_is_set_aside_and_charged_once_it_has_one(past: Past) -> None:
     past.cards("08:00")
-    past.world.flavors["odd"] = odd = past.world.flavors["whole"]
-    odd.pk, odd.sku = None, "h100-80gb/odd/on-demand"
-    odd.save()
-    past.held("08:00", "08:00", "09:00", flavor="odd")
+    past.held("08:00", "08:00", "09:00", flavor=past.odd_flavor())
     report = hand_over(today("09:30"))
     assert (report.set_aside, "use" in sums()) == (1, False)
 
@@ -275,8 +272,7 @@ def test_the_cost_so_far_is_the_ledger_and_what_is_not_posted_yet(past: Past, dj
 
 def test_the_cost_so_far_says_what_has_no_price(past: Past) -> None:
     past.cards("08:00")
-    row = past.held("09:00", "09:00")
-    row.workload.flavor.__class__.objects.filter(pk=row.flavor_id).update(sku="h100-80gb/odd/on-demand")
+    row = past.held("09:00", "09:00", flavor=past.odd_flavor())
     past.seen(today("10:30"))
     hand_over(today("10:30"))
 

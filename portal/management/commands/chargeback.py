@@ -1,13 +1,12 @@
 """`chargeback --month 2026-11`: what the month cost, as a table, JSON or CSV."""
 
-import json
-import sys
 from argparse import ArgumentParser
 from collections.abc import Iterable
-from typing import Any, NoReturn
+from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.db import DatabaseError
 
+from portal.management.console import DONE, FINDINGS, Console, CouldNot, printable
 from tenants.billing import checks, selectors
 from tenants.billing.exports import lines_csv, summary_csv
 from tenants.billing.findings import Finding
@@ -16,48 +15,43 @@ from tenants.billing.report import MonthReport, Row
 TABLES = {"team": "by_team", "person": "by_person", "model": "by_model", "flavor": "by_flavor", "platform": "platform"}
 
 
-class Command(BaseCommand):
+class Command(Console):
     help = "Print what a month cost, by team, person, GPU model and flavor, and what nobody was charged for."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--month", required=True, metavar="YYYY-MM")
         parser.add_argument("--format", choices=["table", "csv", "json", "focus"], default="table")
-        parser.add_argument("--json", action="store_true", help="The same as --format json.")
-        parser.add_argument("--lines", action="store_true", help="With --format csv: each line of the ledger.")
+        parser.add_argument("--json", action="store_true", help="the same as --format json")
+        parser.add_argument("--lines", action="store_true", help="with --format csv: each line of the ledger")
 
-    def handle(self, *_: Any, **options: Any) -> None:
+    def work(self, **options: Any) -> int:
         wanted = "json" if options["json"] else options["format"]
         if wanted == "focus":
-            self.give_up("The FOCUS format is not there yet; use csv or json.")
+            raise CouldNot("--format: the FOCUS format is not there yet; use csv or json.")
         if options["lines"] and wanted != "csv":
-            self.give_up("--lines goes with --format csv.")
+            raise CouldNot("--lines: it goes with --format csv.")
         try:
             report = selectors.month(options["month"])
+            findings = [*checks.reconciliation(report.period), *checks.set_aside_lines(report.period)]
+            self.show(report, findings, "lines" if options["lines"] else wanted)
         except ValueError as error:
-            self.give_up(f"--month: {error}")
-        findings = [*checks.reconciliation(report.period), *checks.set_aside_lines(report.period)]
-        if wanted == "csv" and options["lines"]:
-            self.write_lines(report)
+            raise CouldNot(f"--month: {error}") from None
+        except DatabaseError as error:
+            raise CouldNot(f"The tables cannot be read: {error}.") from None
+        for finding in findings:
+            self.complain(f"{finding}")
+        return FINDINGS if findings else DONE
+
+    def show(self, report: MonthReport, findings: Iterable[Finding], wanted: str) -> None:
+        if wanted == "lines":
+            for line in lines_csv(selectors.lines_of(report.period).iterator(chunk_size=2000), report.zone):
+                self.stdout.write(line, ending="")
         elif wanted == "csv":
             self.stdout.write(summary_csv(report), ending="")
         elif wanted == "json":
-            self.stdout.write(json.dumps(as_json(report, findings), indent=2))
+            self.print_json(as_json(report, findings))
         else:
             self.stdout.write("\n".join(as_text(report)))
-        if wanted != "json":
-            for finding in findings:
-                self.stderr.write(str(finding))
-        if findings:
-            sys.exit(1)
-
-    def write_lines(self, report: MonthReport) -> None:
-        lines = selectors.lines_of(report.period).iterator(chunk_size=2000)
-        for line in lines_csv(lines, report.zone):
-            self.stdout.write(line, ending="")
-
-    def give_up(self, sentence: str) -> NoReturn:
-        self.stderr.write(sentence)
-        sys.exit(2)
 
 
 def as_json(report: MonthReport, findings: Iterable[Finding]) -> dict[str, Any]:
@@ -113,4 +107,4 @@ def as_text(report: MonthReport) -> list[str]:
 
 def row_as_text(name: str, *figures: object) -> str:
     cells = "".join(f"{'' if figure is None else str(figure):>14}" for figure in figures)
-    return f"{name[:44]:<44}{cells}".rstrip()
+    return f"{printable(name)[:44]:<44}{cells}".rstrip()

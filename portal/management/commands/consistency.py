@@ -1,39 +1,40 @@
 """`consistency`: finds and explains every disagreement between tables, cluster and ledger."""
 
-import json
-import sys
 from argparse import ArgumentParser
 from datetime import timedelta as td
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.db import DatabaseError
 
+from portal.management.console import DONE, FINDINGS, Console, CouldNot, counted
 from scheduling.consistency import CHECKS, Look, run_checks
 from tenants import clock
 
 PATIENCE = td(minutes=15)
 
 
-class Command(BaseCommand):
+class Command(Console):
     help = "Find and explain every disagreement between tables, cluster and ledger. Repairs nothing."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--json", action="store_true")
 
-    def handle(self, *_: Any, **options: Any) -> None:
+    def work(self, **options: Any) -> int:
         look = Look(now=clock.now(), patience=PATIENCE * max(1.0, clock.rate()))
-        findings = run_checks(look)
+        try:
+            findings = run_checks(look)
+        except DatabaseError as error:
+            raise CouldNot(f"The tables cannot be read: {error}.") from None
         faults = [finding for finding in findings if not finding.mere_note]
         if options["json"]:
             rows = [
                 {"check": found.check, "where": found.where, "text": found.text, "note": found.mere_note}
                 for found in findings
             ]
-            report = {"at": look.now.isoformat(), "checks": list(CHECKS), "findings": rows}
-            self.stdout.write(json.dumps(report, indent=2))
+            self.print_json({"at": look.now.isoformat(), "checks": list(CHECKS), "findings": rows})
         else:
-            for finding in findings:
-                self.stdout.write(f"{'note' if finding.mere_note else finding.check}: {finding}")
-            self.stdout.write(f"{len(CHECKS)} checks, {len(faults)} findings, {len(findings) - len(faults)} notes.")
-        if faults:
-            sys.exit(1)
+            self.print_table([["CHECK", "FINDING"], *([found.check, str(found)] for found in findings)])
+            notes = len(findings) - len(faults)
+            words = (counted(len(CHECKS), "check"), counted(len(faults), "finding"), counted(notes, "note"))
+            self.stdout.write(", ".join(words) + ".")
+        return FINDINGS if faults else DONE

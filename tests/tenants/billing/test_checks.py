@@ -103,7 +103,7 @@ def test_lines_that_wait_for_a_price_are_counted_by_sku(june: Any) -> None:
     june.post("2026-07-01 00:00", "2026-07-01 03:00", june.robin("2026-07-01 00:00", "2026-07-01 03:00", **new))
 
     assert [str(finding) for finding in checks.set_aside_lines()] == [
-        "2026-07: 3 lines of b200-180gb/whole/on-demand have no price; publish a rate card that covers them."
+        "2026-07: 3 lines of b200-180gb/whole/on-demand without a price; publish a rate card that covers it."
     ]
     assert checks.set_aside_lines("2026-06") == []
 

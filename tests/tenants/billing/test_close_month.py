@@ -59,7 +59,7 @@ def test_a_month_with_hours_missing_stays_open(ledger: Any) -> None:
     Meter.objects.update(until=at("2026-06-29 20:00"))
 
     with pytest.raises(
-        Refused, match=r"28 hours of June 2026 are not posted yet: harbour-1 stands at 29 June, 20:00 UTC\."
+        Refused, match=r"28 hours of June 2026 not posted yet: harbour-1 stands at 29 June, 20:00 UTC\."
     ):
         close(ledger)
 
@@ -67,7 +67,7 @@ def test_a_month_with_hours_missing_stays_open(ledger: Any) -> None:
 def test_a_month_with_lines_that_have_no_price_stays_open(ledger: Any) -> None:
     ledger.june(ledger.robin("2026-06-03 10:00", "2026-06-03 13:00", sku=NEW_SKU))
 
-    with pytest.raises(Refused, match=r"3 lines of June 2026 have no price; publish a rate card"):
+    with pytest.raises(Refused, match=r"3 lines of June 2026 without a price; publish a rate card"):
         close(ledger)
 
 
