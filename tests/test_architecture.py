@@ -23,7 +23,11 @@ MAY_IMPORT = {  # whose modules a room's modules may import, of ours
 PURE = (  # the standard library, numpy, and each other
     "scheduling.planning",
     "tenants.quota",
+    "tenants.billing.balance",
+    "tenants.billing.findings",
+    "tenants.billing.posting",
     "tenants.billing.rating",
+    "tenants.billing.report",
 )
 WITHOUT_DJANGO = (  # neither they nor what they import
     *PURE,
