@@ -7,9 +7,11 @@ from celery import Celery, bootsteps
 from celery.signals import beat_embedded_init
 
 from portal.environment import envbool
-from portal.processes import die_with_parent
+from portal.processes import die_with
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
+
+IMPORTED_BY = os.getpid()  # the worker, in a beat that it has forked
 
 app = Celery("berth")
 app.config_from_object("django.conf:settings", namespace="CELERY")
@@ -42,4 +44,5 @@ app.steps["worker"].add(Watch)
 @beat_embedded_init.connect
 def end_with_the_worker(**_: object) -> None:
     """The beat of `worker -B` is a process of its own. Left behind by a killed worker it would ring beside the next one."""
-    die_with_parent()
+    if os.getpid() != IMPORTED_BY:
+        die_with(IMPORTED_BY)

@@ -128,10 +128,13 @@ def stop(process: subprocess.Popen[bytes], *, by: signal.Signals = signal.SIGTER
         process.wait()
 
 
-def die_with_parent(by: signal.Signals = signal.SIGKILL) -> None:
-    """For a process that its parent has forked without `spawn`: nothing of it stays when the parent is gone."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(by))
+def die_with(parent: int, by: signal.Signals = signal.SIGKILL) -> None:
+    """For a process that `parent` has forked without `spawn`: it does not stay when the parent is gone."""
+    if sys.platform != "linux":
+        return
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(by))
+    if os.getppid() != parent:  # gone before we could ask
+        os._exit(1)
 
 
 def package_folders(name: str) -> list[Path]:

@@ -1,8 +1,8 @@
 """Thirty days of the demo's past: who held which cards from when until when. Pure; the same seed gives the same month.
 
 Everybody's asks (`habits`) are taken in order of time. Each gets the first free units that are enough on one node,
-waits a while where there are none, and is dropped where it would exceed its team's quota or wait too long. So no card is
-ever given out twice and no quota is exceeded: the tables would not have allowed it either.
+waits a while where there are none, and is dropped where it would exceed its team's quota or wait too long. So no card
+is ever given out twice and no quota is exceeded: the tables would not have allowed it either.
 """
 
 from __future__ import annotations
