@@ -232,8 +232,8 @@ class SamplesShape(serializers.Serializer):
 
 
 class LogsShape(serializers.Serializer):
-    pod = serializers.CharField(help_text="Empty where it has none now.")
     text = serializers.CharField(help_text="The last lines, as the program wrote them.")
+    problem = serializers.CharField(help_text="Why nobody can say, in a sentence, or empty.")
 
 
 class LogsQuery(Query):

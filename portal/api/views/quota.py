@@ -13,11 +13,17 @@ from portal.api.inputs import Nothing
 from portal.api.serializers import quota as shapes
 from portal.api.views.workloads import named_team
 from scheduling.models import Flavor
-from scheduling.services import accept_offer, approve_request, counter_request, deny_request, withdraw_request
+from scheduling.services import (
+    accept_offer,
+    approve_request,
+    ask_quota,
+    counter_request,
+    deny_request,
+    withdraw_request,
+)
 from tenants.access import Standing, access_quota_request
 from tenants.models import QuotaRequest, RequestState, Role
 from tenants.selectors import effect_of, requests_for
-from tenants.services import ask_quota
 
 
 class Requests(Door):

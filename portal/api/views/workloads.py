@@ -1,7 +1,6 @@
 """What can be asked for, what runs, and what it was seen to do."""
 
 from collections.abc import Mapping
-from datetime import timedelta as td
 from typing import Any
 
 from django.db.models import QuerySet
@@ -17,17 +16,15 @@ from portal.api.inputs import Nothing, PageQuery
 from portal.api.serializers import workloads as shapes
 from portal.api.submissions import KEY_TEXT, submission_of, submitted
 from scheduling.access import access_workload, workloads_for
-from scheduling.cluster.connect import port_for
 from scheduling.handover import cost_so_far
-from scheduling.models import Flavor, Sample, Workload
+from scheduling.models import Flavor, Workload
 from scheduling.offers import Sizes, offers
 from scheduling.planning.facts import Kind
+from scheduling.selectors import SHOWN_SPAN, logs_of, samples_of
 from scheduling.services import Wish, end_workload, sleep_workload, wake_workload
 from tenants.access import access_team
 from tenants.billing.selectors import prices_at
 
-LAST_HOUR = td(hours=1)
-MOST_SAMPLES = 4000
 IDEMPOTENCY_KEY = OpenApiParameter(
     "Idempotency-Key",
     {"type": "string", "minLength": 1, "maxLength": 64, "pattern": f"^({KEY_TEXT})$"},
@@ -163,9 +160,7 @@ class Samples(Door):
     def get(self, request: Request, pk: str) -> Response:
         """Show what it was seen to use in the last hour."""
         workload = access_workload(self.stand, pk)
-        since = self.now - LAST_HOUR
-        rows = Sample.objects.filter(placement__workload=workload, at__gt=since, at__lte=self.now).order_by("-at")
-        found = {"since": since, "until": self.now, "samples": list(rows[:MOST_SAMPLES])[::-1]}
+        found = {"since": self.now - SHOWN_SPAN, "until": self.now, "samples": samples_of(workload, self.now)}
         return Response(shapes.SamplesShape(found).data)
 
 
@@ -176,12 +171,7 @@ class Logs(Door):
     def get(self, request: Request, pk: str) -> Response:
         """Show the last lines that its program printed; for its owner and the leads."""
         workload = access_workload(self.stand, pk, to="logs")
-        placement = workload.placements.filter(ended_at=None).exclude(pod="").select_related("cluster").first()
-        if placement is None:
-            return Response(shapes.LogsShape({"pod": "", "text": ""}).data)
-        with port_for(placement.cluster) as port:
-            text = port.logs(placement.namespace, placement.pod, lines=self.query["lines"])
-        return Response(shapes.LogsShape({"pod": placement.pod, "text": text}).data)
+        return Response(shapes.LogsShape(logs_of(workload, self.query["lines"])).data)
 
 
 def named_team(door: Door, pk: Any, *, to: str = "run") -> Any:

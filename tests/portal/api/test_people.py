@@ -266,6 +266,7 @@ def test_a_demo_is_entered_by_name(world: Any, settings: Any) -> None:
 
     assert (answer.status, answer.body["person"]["username"]) == (200, "omar")
     assert log_in(Client(), person="nobody").status == 401
+    assert log_in(Client(), person="sasha").status == 401, "only the four of the log-in page"
     assert log_in(Client(), person="omar", username="robin").status == 400
 
 

@@ -377,7 +377,7 @@ def connect(monkeypatch: pytest.MonkeyPatch, port: Any) -> None:
     def port_for(_: Any) -> Iterator[Any]:
         yield port
 
-    monkeypatch.setattr("portal.api.views.workloads.port_for", port_for)
+    monkeypatch.setattr("scheduling.selectors.port_for", port_for)
 
 
 def test_logs(world: Any, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -386,13 +386,15 @@ def test_logs(world: Any, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
 
     body = ask("robin").get(f"/workloads/{workload.pk}/logs/", lines=7).body
 
-    assert body == {"pod": "notebook-0", "text": "team-vision/notebook-0: 7 <script>\x1b[31m\x00"}
+    assert body == {"text": "team-vision/notebook-0: 7 <script>\x1b[31m\x00", "problem": ""}
 
 
 def test_no_pod_no_logs(world: Any, ask: Ask) -> None:
     workload = world.workload("notebook", phase="asleep")
 
-    assert ask("robin").get(f"/workloads/{workload.pk}/logs/").body == {"pod": "", "text": ""}
+    body = ask("robin").get(f"/workloads/{workload.pk}/logs/").body
+
+    assert (body["text"], body["problem"][:15]) == ("", "There is no pod")
 
 
 def test_logs_of_a_cluster_that_is_away(world: Any, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -401,7 +403,8 @@ def test_logs_of_a_cluster_that_is_away(world: Any, ask: Ask, monkeypatch: pytes
 
     answer = ask("robin").get(f"/workloads/{workload.pk}/logs/")
 
-    assert (answer.status, answer.text) == (503, "The cluster does not answer: It did not answer within 5 s.")
+    assert (answer.status, answer.body["text"]) == (200, "")
+    assert answer.body["problem"].endswith("It did not answer within 5 s.")
 
 
 @pytest.mark.parametrize(("who", "status"), [("dana", 200), ("farah", 403), ("omar", 403), ("sasha", 404)])
