@@ -9,7 +9,7 @@ from fractions import Fraction as F
 from uuid import UUID
 
 from scheduling.handover import chunks, complete_until, facts_of, first_hour
-from scheduling.models import Cluster, Placement, Workload
+from scheduling.models import CardSpan, Cluster, Node, Placement, Workload
 from scheduling.planning.facts import HOLDING
 from scheduling.snapshot import held
 from tenants.billing import checks, selectors
@@ -59,6 +59,20 @@ def holding_without_placement(look: Look) -> Iterator[Finding]:
     for workload in Workload.objects.filter(phase__in=HOLDING).exclude(pk__in=open_ones):
         text = f"It is {workload.phase} since {workload.phase_since:%Y-%m-%d %H:%M} UTC and has no open placement."
         yield Finding("holding-without-placement", workload.name, text)
+
+
+def uncounted_cards(look: Look) -> Iterator[Finding]:
+    """Nodes whose cards, as last seen, are not what the open spans count: the balance would miss or invent some."""
+    counted_cards = {(row.cluster_id, row.node_uid): row for row in CardSpan.objects.filter(ended_at=None)}
+    for node in Node.objects.select_related("cluster"):
+        span = counted_cards.pop((node.cluster_id, node.uid), None)
+        cards = span.cards if span else 0
+        if cards != node.cards:
+            text = f"It has {counted(node.cards, 'card')} as last seen, and the balance counts {cards}."
+            yield Finding("uncounted-cards", f"{node} of {node.cluster}", text)
+    for span in counted_cards.values():
+        text = f"The balance counts its {counted(span.cards, 'card')}, and no such node was seen last."
+        yield Finding("uncounted-cards", span.node, text)
 
 
 def held_above_quota(look: Look) -> Iterator[Finding]:
@@ -126,6 +140,7 @@ CHECKS: dict[str, Callable[[Look], Iterable[Finding]]] = {
     "stale clusters": stale_clusters,
     "open placements": open_placements,
     "holding without placement": holding_without_placement,
+    "uncounted cards": uncounted_cards,
     "held above quota": held_above_quota,
     "late hours": late_hours,
     "ledger and facts": ledger_and_facts,

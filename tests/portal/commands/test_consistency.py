@@ -12,7 +12,7 @@ from django.db import DatabaseError
 
 from portal.management.commands import consistency
 from scheduling.handover import hand_over
-from scheduling.models import CardSpan, Cluster, Placement, Workload
+from scheduling.models import CardSpan, Cluster, Node, Placement, Workload
 from tenants.billing.models import Meter, PoolHour
 from tenants.models import Grant
 from tests.portal.commands.running import run
@@ -23,6 +23,7 @@ from tests.scheduling.past import LATE, Past, today
 def past(world: Any) -> Past:
     """Four hours with one stay in them, handed over; one workload runs at LATE."""
     world.clock.set(LATE)
+    Node.objects.exclude(name="train-1").delete()
     made = Past(world)
     made.cards("08:00")
     made.held("09:00:00", "09:01:00", "10:31:00", count=2)
@@ -38,8 +39,8 @@ def test_a_world_in_order_has_no_findings(past: Past) -> None:
 
     assert (outcome.code, outcome.json["findings"], outcome.sentences) == (0, [], [])
     assert outcome.json["at"] == "2026-12-01T12:06:00+00:00"
-    assert len(outcome.json["checks"]) == 9
-    assert run("consistency").out.splitlines()[-1] == "9 checks, 0 findings, 0 notes."
+    assert len(outcome.json["checks"]) == 10
+    assert run("consistency").out.splitlines()[-1] == "10 checks, 0 findings, 0 notes."
 
 
 def test_an_empty_installation_has_no_findings(db: None) -> None:
@@ -73,6 +74,14 @@ SPOILED: dict[str, tuple[Callable[[Past], Any], str, str]] = {
     "a workload that holds nothing": (
         lambda past: Workload.objects.filter(phase="ended").update(phase="placed"), "holding-without-placement",
         "w0: It is placed since 2026-12-01 10:31 UTC and has no open placement.",
+    ),
+    "a node whose cards nobody counts": (
+        lambda past: past.world.node("train-2", "h100-train"), "uncounted-cards",
+        "train-2 of harbour-1: It has 8 cards as last seen, and the balance counts 0.",
+    ),
+    "cards of a node that is gone": (
+        lambda past: Node.objects.all().delete(), "uncounted-cards",
+        "train-1: The balance counts its 8 cards, and no such node was seen last.",
     ),
     "hours that were not handed over": (
         lambda past: past.seen(past.world.clock.set(today("15:20"))), "late-hours",
@@ -132,6 +141,8 @@ def test_it_finds(past: Past, spoil: Callable[[Past], Any], check: str, sentence
 def test_it_finds_what_was_held_beyond_the_cards_and_what_has_no_price(world: Any) -> None:
     past = Past(world)
     world.clock.set(LATE)
+    Node.objects.exclude(name="train-1").delete()
+    Node.objects.update(cards=1)
     past.cards("08:00", number=1)
     past.held("08:00", "08:00", "08:31")
     past.held("08:30", "08:30", "09:00", flavor=past.odd_flavor())
