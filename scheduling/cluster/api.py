@@ -72,18 +72,23 @@ class Status(Part, frozen=True, kw_only=True):
     details: Details | None = None
 
 
-def path_of(kind: str, namespace: str, name: str = "") -> str:
-    """The path of one object, or of a kind in a namespace; "" as the namespace means all of them."""
+def path_of(kind: str, namespace: str, name: str) -> str:
+    """The path of one object. Without a name it would be that of all of them, so none is refused."""
+    return f"{list_path(kind, namespace)}/{segment(name)}"
+
+
+def list_path(kind: str, namespace: str = "") -> str:
+    """The path of a kind in a namespace; "" means all namespaces."""
     if kind not in KINDS:
         raise ClusterError(f"Berth has no business with objects of kind {kind!r}.", retry=False)
     group, plural, namespaced = KINDS[kind]
     inside = f"/namespaces/{segment(namespace)}" if namespaced and namespace else ""
-    return f"/{group}{inside}/{plural}" + (f"/{segment(name)}" if name else "")
+    return f"/{group}{inside}/{plural}"
 
 
 def segment(name: str) -> str:
     """A name as one step of a path, whatever it holds."""
-    if name in {".", ".."}:
+    if name in {"", ".", ".."}:
         raise ClusterError(f"{name!r} is no name of an object.", retry=False)
     return quote(name, safe="")
 

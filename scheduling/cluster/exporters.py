@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from scheduling.cluster import names
-from scheduling.cluster.api import Api, pages, path_of
+from scheduling.cluster.api import Api, list_path, pages, path_of
 from scheduling.cluster.port import ClusterError, Exposition
 from scheduling.cluster.reading import decode_pods
 from scheduling.planning.facts import PodFact
@@ -29,7 +29,7 @@ def expositions(api: Api, nodes: Iterable[str], namespace: str = "") -> list[Exp
 def exporters(api: Api, namespace: str = "") -> Mapping[str, PodFact]:
     """The exporter's pod of each node; of two, as during its upgrade, the one that is ready."""
     found: dict[str, PodFact] = {}
-    for page in pages(api, path_of("Pod", namespace), {"labelSelector": names.EXPORTER}):
+    for page in pages(api, list_path("Pod", namespace), {"labelSelector": names.EXPORTER}):
         for pod in decode_pods(page).facts:
             if pod.node and (pod.ready or pod.node not in found):
                 found[pod.node] = pod

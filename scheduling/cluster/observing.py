@@ -6,7 +6,7 @@ from functools import partial
 from typing import TypeVar
 
 from scheduling.cluster import names
-from scheduling.cluster.api import Api, pages, path_of
+from scheduling.cluster.api import Api, list_path, pages
 from scheduling.cluster.port import ClusterError, Observation, PoolSize
 from scheduling.cluster.reading import Decoded, decode_nodes, decode_objects, decode_pods
 from scheduling.planning.facts import ObjectFact, Problem
@@ -24,7 +24,7 @@ class Look:
 
     def at(self, kind: str, decode: Callable[[bytes], Decoded[Fact]], selector: str = "") -> tuple[Fact, ...]:
         """All objects of a kind, of every namespace. Raises a ClusterError."""
-        path = path_of(kind, "")
+        path = list_path(kind)
         facts: list[Fact] = []
         for page in pages(self.api, path, {"labelSelector": selector} if selector else None):
             found = decode(page)

@@ -113,7 +113,7 @@ SET_ASIDE: dict[str, tuple[Document, str, str]] = {
     "cards that only the labels tell of": (
         node(labels=h100()),
         "status.allocatable[nvidia.com/gpu]",
-        "the labels tell of 8 cards, but none is advertised",
+        "the labels tell of 8 cards, but none is advertised yet",
     ),
     "more cards than a machine holds": (
         node(labels=h100(gpu__count="9000"), gpu=9000),
