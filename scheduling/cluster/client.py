@@ -7,7 +7,7 @@ connection (TLS, proxies, keep-alive); lists are decoded straight from bytes.
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -45,7 +45,7 @@ class Connection:
     the server no longer takes the token."""
 
     server: str  # "https://10.0.0.1:6443"; plain http only for a cluster on this machine
-    token: str = ""
+    token: str = field(default="", repr=False)
     token_file: str = ""
     certificate_file: str = ""
     key_file: str = ""
@@ -58,8 +58,9 @@ class Session:
 
     def __init__(self, connection: Connection) -> None:
         where = urlsplit(connection.server)
-        if where.scheme not in {"http", "https"} or not where.hostname:
-            raise ClusterError(f"{connection.server!r} is no address of an API server.", retry=False)
+        if where.scheme not in {"http", "https"} or not where.hostname or where.username:
+            shown = connection.server.rpartition("@")[2]
+            raise ClusterError(f"{shown!r} is no address of an API server, as https://10.0.0.1:6443 is.", retry=False)
         self._connection = connection
         self._server = connection.server.rstrip("/")
         self._token = token_of(connection)
