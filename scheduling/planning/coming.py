@@ -55,17 +55,27 @@ class Coming:
         return None
 
 
-def coming_of(snapshot: Snapshot, spaces: Mapping[str, Space]) -> Coming:
-    """Everything that is on its way at the time of the snapshot."""
+def cuts_of(snapshot: Snapshot, spaces: Mapping[str, Space]) -> Coming:
+    """What the nodes that are being cut will offer."""
     coming = Coming()
     pools = {pool.name: pool for pool in snapshot.pools}
     for node in sorted(snapshot.nodes, key=lambda node: node.name):
         pool = pools.get(node.pool)
-        if pool is not None and being_cut(node):
+        if pool is not None and pool.model == node.model and being_cut(node):
             text = f"Node {node.name} is being cut to {node.cutting_to}; it starts when that is done."
             coming.expect(recut(node, spaces[node.name], pool, node.cutting_to), Reason.WAITING_FOR_CUT, text)
-        elif pool is not None and booting(node, snapshot.now):
-            coming.expect(fresh(node.name, pool, pool.layout), Reason.WAITING_FOR_NODE, _booting_words(node), pool=pool)
+    return coming
+
+
+def nodes_of(snapshot: Snapshot) -> Coming:
+    """What the nodes that boot, and those that providers have been asked for, will offer."""
+    coming = Coming()
+    pools = {pool.name: pool for pool in snapshot.pools}
+    for node in sorted(snapshot.nodes, key=lambda node: node.name):
+        pool = pools.get(node.pool)
+        if pool is not None and booting(node, snapshot.now):
+            text = f"Node {node.name} has joined and does not show its cards yet; it starts when it does."
+            coming.expect(fresh(node.name, pool, pool.layout), Reason.WAITING_FOR_NODE, text, pool=pool)
     for pool in sorted(snapshot.pools, key=lambda pool: pool.name):
         for number in range(missing(pool, snapshot.nodes)):
             text = f"A new node of pool {pool.name} has been asked for; it starts when that node shows its cards."
@@ -79,17 +89,21 @@ def being_cut(node: NodeFact) -> bool:
 
 
 def booting(node: NodeFact, now: datetime) -> bool:
-    """There, perhaps even ready, but its cards were never seen: it counts as bought until its time is up."""
-    shows = any(device.allocatable for device in node.devices)
+    """There, perhaps even ready, but its cards cannot be used yet: it counts as bought until its time is up."""
     ours = node.cutting_to or node.leaving or node.dropped
-    return node.usable_since is None and not (usable(node) and shows) and not ours and not overdue(node, now)
+    waits = node.usable_since is None and not ours and not (usable(node) and shows_cards(node))
+    return waits and not overdue(node, now)
 
 
 def overdue(node: NodeFact, now: datetime) -> bool:
     """Has it failed to show its cards for so long that nobody should wait for it?"""
-    if node.usable_since is not None or any(device.allocatable for device in node.devices):
+    if node.usable_since is not None or shows_cards(node):
         return False
     return node.created_at is not None and now - node.created_at >= REGISTER_LIMIT
+
+
+def shows_cards(node: NodeFact) -> bool:
+    return any(device.allocatable for device in node.devices)
 
 
 def staying(pool: PoolFact, nodes: Iterable[NodeFact]) -> list[NodeFact]:
@@ -135,7 +149,3 @@ def _sliced(space: Space, pool: PoolFact, cards: int, layout: str) -> Space:
             key = Key(pool.model, pool.capacity, Sharing.MIG, catalog.dotted(profile.name), 1)
             space.offer(key, count * cards, profile.share)
     return space
-
-
-def _booting_words(node: NodeFact) -> str:
-    return f"Node {node.name} has joined and does not show its cards yet; it starts when it does."

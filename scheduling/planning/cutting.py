@@ -11,7 +11,7 @@ from fractions import Fraction as F
 
 from scheduling.planning import catalog
 from scheduling.planning.actions import Cut, Reopen
-from scheduling.planning.coming import being_cut, recut
+from scheduling.planning.coming import being_cut, recut, shows_cards
 from scheduling.planning.facts import NodeFact, PoolFact, Problem, Sharing, Snapshot, WorkloadFact
 from scheduling.planning.packing import Fleet, Space, usable
 from scheduling.planning.shares import share_words
@@ -124,6 +124,8 @@ def failed_cuts(nodes: Iterable[NodeFact]) -> tuple[Problem, ...]:
 
 
 def _agrees(node: NodeFact, pool: PoolFact) -> bool:
+    if node.usable_since is None and not shows_cards(node):
+        return False  # it still boots; whether it can be cut is not known yet
     return node.model == pool.model and node.capacity == pool.capacity and bool(catalog.model(node.model))
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from scheduling.planning.actions import Action, Note, Place, Reopen
-from scheduling.planning.coming import coming_of
+from scheduling.planning.coming import Coming, cuts_of, nodes_of
 from scheduling.planning.cutting import Cutter, Option, continued
 from scheduling.planning.facts import NodeFact, PoolFact, Reason, Snapshot, WorkloadFact
 from scheduling.planning.order import Ledger
@@ -30,7 +30,7 @@ class Answer:
     said: Place | Note
     space: Space | None = None
     reopened: bool = False
-    coming: bool = False
+    coming: Coming | None = None
     cut: Option | None = None
     bought: PoolFact | None = None
 
@@ -45,7 +45,8 @@ class Draft:
         spread = [pool.name for pool in snapshot.pools if pool.spread]
         self.fleet = Fleet((self.spaces[node.name] for node in snapshot.nodes if usable(node)), spread=spread)
         self.leaving = Fleet(self.spaces[node.name] for node in snapshot.nodes if _could_stay(node))
-        self.coming = coming_of(snapshot, self.spaces)
+        self.cuts = cuts_of(snapshot, self.spaces)
+        self.coming = nodes_of(snapshot)
         self.ledger = Ledger(snapshot)
         self.cutter = Cutter(snapshot, self.fleet)
         self.buyer = Buyer(snapshot)
@@ -57,13 +58,9 @@ class Draft:
 
     def answer(self, need: WorkloadFact, behind: Sequence[WorkloadFact] = ()) -> Answer:
         """What becomes of the next in line; `behind` is who waits after it."""
-        return (
-            self._not_yet(need)
-            or self._now(need)
-            or self._soon(need)
-            or self._ordered(need, behind)
-            or _no(need, Reason.WAITING_FOR_CAPACITY, self.shortage.words(need))
-        )
+        there = self._not_yet(need) or self._now(need) or self._taken_back(need)
+        found = there or self._in_a_cut(need, behind) or self._on_a_new_node(need)
+        return found or _no(need, Reason.WAITING_FOR_CAPACITY, self.shortage.words(need))
 
     def commit(self, need: WorkloadFact, answer: Answer) -> None:
         self._said.append(answer.said)
@@ -75,7 +72,8 @@ class Draft:
         elif answer.reopened:
             self._reopen(answer.space, need)
         elif answer.coming:
-            self._count_on(answer.space, need)
+            answer.coming.take(answer.space, need)
+            self.buyer.count(answer.space)
         elif answer.cut:
             self._cut(answer.cut, answer.said, need)
         elif answer.bought:
@@ -115,25 +113,34 @@ class Draft:
         resource = space.resource[key_of(need.flavor)]
         return Answer(Place(need.id, space.name, space.pool, resource, need.count, need.share), space)
 
-    def _soon(self, need: WorkloadFact) -> Answer | None:
-        """On what is withdrawn but not given back, or on what is on its way."""
-        if space := self.leaving.best(need):
-            text = f"Node {space.name} is taken back into service for it and is free at the next look."
-            return Answer(Note(need.id, Reason.WAITING_FOR_NODE, text), space, reopened=True)
-        if space := self.coming.best(need):
-            return Answer(Note(need.id, *self.coming.why(space)), space, coming=True)
-        return None
+    def _taken_back(self, need: WorkloadFact) -> Answer | None:
+        """On a node that is withdrawn but not given back."""
+        space = self.leaving.best(need)
+        if space is None:
+            return None
+        text = f"Node {space.name} is taken back into service for it and is free at the next look."
+        return Answer(Note(need.id, Reason.WAITING_FOR_NODE, text), space, reopened=True)
 
-    def _ordered(self, need: WorkloadFact, behind: Sequence[WorkloadFact]) -> Answer | None:
-        """By a cut, or on a node that has to be bought."""
-        if option := self.cutter.best(need, list(islice(self._rivals(need, behind), LOOK_AHEAD))):
-            text = f"Node {option.node.name} is being cut to {option.layout} for it; it starts when that is done."
-            return Answer(Note(need.id, Reason.WAITING_FOR_CUT, text), option.space, cut=option)
-        if found := self.buyer.best(need):
-            pool, space = found
-            text = f"A new node of pool {pool.name} is asked for; it starts when that node shows its cards."
-            return Answer(Note(need.id, Reason.WAITING_FOR_NODE, text), space, bought=pool)
-        return None
+    def _in_a_cut(self, need: WorkloadFact, behind: Sequence[WorkloadFact]) -> Answer | None:
+        """By a cut under way, or by a new one. A cut is quicker than a node that has yet to come."""
+        if space := self.cuts.best(need):
+            return Answer(Note(need.id, *self.cuts.why(space)), space, coming=self.cuts)
+        option = self.cutter.best(need, list(islice(self._rivals(need, behind), LOOK_AHEAD)))
+        if option is None:
+            return None
+        text = f"Node {option.node.name} is being cut to {option.layout} for it; it starts when that is done."
+        return Answer(Note(need.id, Reason.WAITING_FOR_CUT, text), option.space, cut=option)
+
+    def _on_a_new_node(self, need: WorkloadFact) -> Answer | None:
+        """On a node that is on its way, or on one more."""
+        if space := self.coming.best(need):
+            return Answer(Note(need.id, *self.coming.why(space)), space, coming=self.coming)
+        found = self.buyer.best(need)
+        if found is None:
+            return None
+        pool, space = found
+        text = f"A new node of pool {pool.name} is asked for; it starts when that node shows its cards."
+        return Answer(Note(need.id, Reason.WAITING_FOR_NODE, text), space, bought=pool)
 
     def _rivals(self, need: WorkloadFact, behind: Sequence[WorkloadFact]) -> Iterator[WorkloadFact]:
         """Who of those behind would want a slice of the same model, and may have one."""
@@ -149,16 +156,12 @@ class Draft:
         self._wanted.add(space.name)
         self.leaving.take(space, need)
 
-    def _count_on(self, space: Space, need: WorkloadFact) -> None:
-        self.coming.take(space, need)
-        self.buyer.count(space)
-
     def _cut(self, option: Option, said: Note, need: WorkloadFact) -> None:
         self._said.append(option.cut())
         self._wanted.add(option.node.name)
         self.fleet.drop(option.node.name)
-        self.coming.expect(option.space, said.reason, said.text)
-        self.coming.take(option.space, need)
+        self.cuts.expect(option.space, said.reason, said.text)
+        self.cuts.take(option.space, need)
 
     def _buy(self, pool: PoolFact, space: Space, said: Note, need: WorkloadFact) -> None:
         self.buyer.order(pool, space)

@@ -1,9 +1,9 @@
 """From a snapshot to a plan: what goes, who is next, where it fits, what to cut, how many nodes to ask for.
 
 In line is: higher priority first, then who asked first. Each is tried in turn: within its quota? on a node that is
-there? on one that is leaving? on one that is coming? by a cut? on a new node? Who cannot start lets the others pass
-(a reservation for big work comes with fair shares); who has been promised a node or a cut keeps the quota for it.
-Every workload that waits to run ends with exactly one Place or one Note.
+there? on one that is leaving? by a cut, under way or new? on a node that is coming, or a new one? Who cannot start
+lets the others pass (a reservation for big work comes with fair shares); who has been promised a node or a cut keeps
+the quota for it. Every workload that waits to run ends with exactly one Place or one Note.
 """
 
 from scheduling.planning.actions import Note, Plan

@@ -147,10 +147,10 @@ class Sizes:
         """Since when it could have been used and was not, if that is long enough; None: keep it."""
         if not self._idle(node) or node.cutting_to:
             return None
-        if not usable(node):
+        if node.usable_since is None:
             return node.created_at if overdue(node, self._now) else None
         since = self._empty_since.get(node.name)
-        if since is None or node.usable_since is None:
+        if since is None or not usable(node):
             return None
         since = max(since, node.usable_since)
         return since if self._now - since >= pool.empty_after else None

@@ -58,21 +58,28 @@ class Shortage:
         stock = self._fleet.stock(key)
         known = {pool.name: pool for pool in self._pools.get(key, ())}
         names = sorted(known.keys() | stock.keys())
-        parts = [_stock_words(name, stock.get(name), need) + self._growth(known.get(name), need) for name in names[:2]]
+        parts = [_stock_words(name, stock.get(name), need) + self._outs(known.get(name), need) for name in names[:2]]
         if len(names) > 2:
             parts.append(f"{len(names) - 2} more pools cannot hold it now either.")
         return " ".join(parts)
 
-    def _growth(self, pool: PoolFact | None, need: WorkloadFact) -> str:
-        if pool is None or not pool.resizable:
+    def _outs(self, pool: PoolFact | None, need: WorkloadFact) -> str:
+        """Why neither a cut nor a new node helps."""
+        if pool is None:
             return "."
+        uncut = "; no empty node could be cut for it" if pool.layouts else ""
+        return f"{uncut}{self._growth(pool, need)}."
+
+    def _growth(self, pool: PoolFact, need: WorkloadFact) -> str:
+        if not pool.resizable:
+            return ""
         if need.flavor.sharing is Sharing.WHOLE and need.count > pool.cards_per_node:
-            return f"; a node of it never has more than {pool.cards_per_node}."
+            return f"; a node of it never has more than {pool.cards_per_node}"
         if pool.wished_nodes is None:
-            return "; how many nodes it has been asked for is not known, so it does not grow."
+            return "; how many nodes it has been asked for is not known, so it does not grow"
         if self._buyer.room(pool) <= 0:
-            return f"; it is at its most, {several(pool.max_nodes, 'node')}."
-        return "; a new node of it would not hold this either."
+            return f"; it is at its most, {several(pool.max_nodes, 'node')}"
+        return "; a new node of it would not hold this either"
 
     def _hope(self, need: WorkloadFact) -> str:
         if ends := self._ends.get(key_of(need.flavor)):
@@ -130,6 +137,8 @@ def _stock_words(name: str, stock: Stock | None, need: WorkloadFact) -> str:
         return words
     if stock.most < need.count:
         return f"{words}, at most {stock.most} on one node"
+    if need.shunned:
+        return f"{words}, but none with all of that on a node that has not refused it"
     return f"{words}, but not with that CPU and memory on the same node"
 
 

@@ -148,17 +148,19 @@ class NodeBuilder(CardBuilder):
     def cutting(self, to: str, state: str = "pending") -> Self:
         return self.having(cutting_to=to, mig_config=to, mig_state=state, schedulable=False)
 
+    def shows(self, layout: str) -> Self:
+        """Its devices are still (or already) those of this layout, whatever its label says."""
+        return self.having(devices=self.having(mig_config=layout).fact().devices)
+
     def booting(self, minutes: float = 1) -> Self:
         """Joined so long ago, and shows no cards yet."""
-        return self.having(created_at=minutes_ago(minutes), usable_since=None, schedulable=False, sick_cards="all")
+        return self.having(created_at=minutes_ago(minutes), usable_since=None, devices=())
 
     def usable(self, minutes: float) -> Self:
         return self.having(usable_since=minutes_ago(minutes))
 
     def fact(self) -> NodeFact:
         facts = dict(self.facts)
-        if facts["sick_cards"] == "all":
-            facts |= {"sick_cards": 0, "devices": ()}
         known = catalog.model(facts["model"])
         facts.setdefault("devices", tuple(self._devices(known)))
         return NodeFact(known=known is not None, memory_mib=known.memory_mib if known else None, **facts)
