@@ -284,7 +284,7 @@ class App:
                 next_mark = now + BOOKMARK_SECONDS
             if lines:
                 await request.send({"type": "http.response.body", "body": b"".join(lines), "more_body": True})
-            if now >= until:
+            if now >= until or watch.ended:
                 return
             await first_of(watch.bell.wait(), gone, min(until, next_mark) - now)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 import time
@@ -9,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from datetime import timedelta as td
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -86,6 +88,7 @@ class Server(uvicorn.Server):
             uvicorn.Config(
                 cluster.app, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=1,
                 timeout_keep_alive=75,
+                date_header=False,
             )
         )  # fmt: skip
         cluster.app.connections = self.drop
@@ -95,6 +98,21 @@ class Server(uvicorn.Server):
         if not isinstance(self.cluster.clock, ManualClock):
             ticker.start()
         super().run(sockets=[self.listener])
+
+    async def main_loop(self) -> None:
+        """uvicorn's own looks ten times a second whether it shall end; tests start and end many servers."""
+        await self.on_tick(0)
+        while not self.should_exit:
+            await asyncio.sleep(TICK / 5)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Open watches end first, so that nobody waits for them."""
+        self.cluster.hub.end("", "closed")
+        await super().shutdown(sockets)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - a signal's handler takes both
+        """Ctrl-C or SIGTERM: an orderly end, not a death by signal."""
+        self.should_exit = self.force_exit = True
 
     def tick(self) -> None:
         while not self.should_exit:

@@ -132,9 +132,7 @@ def pod(name: str = "p", resources: dict[str, str] | None = None, **more: Any) -
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod_spec(resources, **more)}
 
 
-def stateful_set(
-    name: str = "ws", resources: dict[str, str] | None = None, replicas: int = 1, **more: Any
-) -> Document:
+def stateful_set(name: str = "ws", resources: dict[str, str] | None = None, replicas: int = 1, **more: Any) -> Document:
     """A workspace: one pod, and a claim for its home that stays."""
     claims = more.pop("claims", ["home"])
     return {
@@ -157,7 +155,9 @@ def stateful_set(
     }
 
 
-def job(name: str = "j", script: str = "sleep 600; exit 0", resources: dict[str, str] | None = None, **spec: Any) -> Document:
+def job(
+    name: str = "j", script: str = "sleep 600; exit 0", resources: dict[str, str] | None = None, **spec: Any
+) -> Document:
     inside = {"restartPolicy": "Never", "command": ["sh", "-c", script]} | spec.pop("pod", {})
     template = pod_spec(resources, **inside)
     return {

@@ -157,8 +157,9 @@ def test_nobody_can_touch_uid_or_creation(story: Story) -> None:
 
     story.merge("configmaps", "settings", {"metadata": {"creationTimestamp": "1999-01-01T00:00:00Z"}})
 
-    assert story.get("configmaps", "settings")["metadata"]["creationTimestamp"] == (
-        created["metadata"]["creationTimestamp"]
+    assert (
+        story.get("configmaps", "settings")["metadata"]["creationTimestamp"]
+        == (created["metadata"]["creationTimestamp"])
     )
 
 

@@ -45,9 +45,7 @@ def test_somebody_elses_field_with_another_value_is_a_conflict_that_names_him() 
     assert refused.value.code == 409
     assert refused.value.message == 'Apply failed with 1 conflict: conflict with "kubectl": .spec.replicas'
     assert refused.value.details == {
-        "causes": [
-            {"reason": "FieldManagerConflict", "message": 'conflict with "kubectl"', "field": ".spec.replicas"}
-        ]
+        "causes": [{"reason": "FieldManagerConflict", "message": 'conflict with "kubectl"', "field": ".spec.replicas"}]
     }
 
 

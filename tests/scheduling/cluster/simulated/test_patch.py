@@ -91,9 +91,7 @@ def test_apply_leaves_alone_what_it_does_not_name() -> None:
     live = {"spec": {"replicas": 3, "containers": [MAIN, SIDE]}}
     wish = {"spec": {"containers": [{"name": "main", "image": "a:2"}]}}
 
-    assert apply_merge(live, wish) == {
-        "spec": {"replicas": 3, "containers": [{"name": "main", "image": "a:2"}, SIDE]}
-    }
+    assert apply_merge(live, wish) == {"spec": {"replicas": 3, "containers": [{"name": "main", "image": "a:2"}, SIDE]}}
 
 
 JSON: dict[str, tuple[Any, list[Any], Any]] = {

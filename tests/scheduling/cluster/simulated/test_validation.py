@@ -96,7 +96,9 @@ def test_the_message_names_kind_name_field_and_rule(story: Story) -> None:
 
 
 def test_several_causes_are_listed(story: Story) -> None:
-    with pytest.raises(ApiError, match=r'^Pod "P" is invalid: \[metadata\.name: .*, spec\.containers: Required value\]$'):
+    with pytest.raises(
+        ApiError, match=r'^Pod "P" is invalid: \[metadata\.name: .*, spec\.containers: Required value\]$'
+    ):
         story.create(pod("P") | {"spec": {}})
 
 
@@ -183,9 +185,7 @@ IMMUTABLE: dict[str, tuple[dict[str, Any], str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize(("document", "plural", "patch"), IMMUTABLE.values(), ids=IMMUTABLE)
-def test_what_may_not_change_later(
-    story: Story, document: dict[str, Any], plural: str, patch: dict[str, Any]
-) -> None:
+def test_what_may_not_change_later(story: Story, document: dict[str, Any], plural: str, patch: dict[str, Any]) -> None:
     story.create(document)
 
     with pytest.raises(ApiError) as refused:
