@@ -62,13 +62,12 @@ def post_hours(hours: Hours, *, now: datetime) -> Posted:
 def reprice_set_aside(*, now: datetime) -> int:
     """Post what was set aside and has a price by now; answers how many rows left the pile."""
     book = selectors.rate_book()
-    done = 0
-    for row in SetAside.objects.select_for_update().filter(posted_at=None).order_by("pk"):
-        lines = selectors.lines_again(row, book)
-        if all(line.rate for line in lines):
-            _write_lines(lines, now=now)
-            done += SetAside.objects.filter(pk=row.pk, posted_at=None).update(posted_at=now)
-    return done
+    waiting = SetAside.objects.select_for_update().filter(posted_at=None).order_by("pk")
+    ready = {row.pk: lines for row in waiting if all(line.rate for line in (lines := selectors.lines_again(row, book)))}
+    if ready:
+        _write_lines([line for lines in ready.values() for line in lines], now=now)
+        SetAside.objects.filter(pk__in=list(ready)).update(posted_at=now)
+    return len(ready)
 
 
 @transaction.atomic

@@ -95,14 +95,12 @@ def as_text(report: MonthReport) -> list[str]:
     state = f"closed by {report.closed_by}" if report.is_closed else "open"
     lines = [f"{report.name} ({report.zone}), {state}; amounts in {report.currency}"]
     for name, table in TABLES.items():
+        title = "Borne by the platform" if name == "platform" else f"By {name}"
+        lines += ["", row_as_text(title, "card-hours", "cards, mean", "amount", "%")]
         rows = getattr(tables, table)
-        lines += ["", row_as_text(f"By {name}", "card-hours", "cards, mean", "amount", "%")]
         lines += [row_as_text(row.name, row.card_hours, row.mean_cards, row.shown, row.percent) for row in rows]
-    lines.append("")
-    for row in (tables.charged, tables.overhead, tables.total):
-        if row:
-            lines.append(row_as_text(row.name, row.card_hours, row.mean_cards, row.shown, None))
-    return lines
+    sums = [row for row in (tables.charged, tables.overhead, tables.total) if row]
+    return [*lines, "", *(row_as_text(row.name, row.card_hours, row.mean_cards, row.shown) for row in sums)]
 
 
 def row_as_text(name: str, *figures: object) -> str:
