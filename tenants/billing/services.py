@@ -63,7 +63,8 @@ def reprice_set_aside(*, now: datetime) -> int:
     """Post what was set aside and has a price by now; answers how many rows left the pile."""
     book = selectors.rate_book()
     waiting = SetAside.objects.select_for_update().filter(posted_at=None).order_by("pk")
-    ready = {row.pk: lines for row in waiting if all(line.rate for line in (lines := selectors.lines_again(row, book)))}
+    again = {row.pk: selectors.lines_again(row, book) for row in waiting}
+    ready = {pk: lines for pk, lines in again.items() if all(line.rate for line in lines)}
     if ready:
         _write_lines([line for lines in ready.values() for line in lines], now=now)
         SetAside.objects.filter(pk__in=list(ready)).update(posted_at=now)
