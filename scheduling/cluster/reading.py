@@ -31,7 +31,7 @@ from scheduling.cluster.port import PoolSize
 from scheduling.cluster.quantities import BadQuantity, mib, milli
 from scheduling.cluster.times import when
 from scheduling.planning.catalog import find, layout
-from scheduling.planning.facts import NodeFact, ObjectFact, PodFact, Problem, Taint
+from scheduling.planning.facts import NodeFact, ObjectFact, PodFact, Problem, Sharing, Taint
 
 Fact = TypeVar("Fact")
 
@@ -119,48 +119,66 @@ def dot(field: str) -> str:
 
 
 def node_fact(node: NodeDocument, odd: Iterable[Problem] = ()) -> NodeFact:
-    meta = node.metadata
-    if not meta.name:
+    if not node.metadata.name:
         raise Unreadable(Problem("", "metadata.name", "this node has no name; it is left out"))
-    notes = Notes(meta.name)
+    notes = Notes(node.metadata.name)
     for problem in odd:
         notes.add(problem.field, problem.text)
-    product = labels.product_of(meta.labels)
-    model = find(product.name) if product.name else None
-    changing = is_changing(meta.labels)
-    items = advertised(node.status, notes)
-    sight = Sight(meta.labels, product, model, items, changing, notes)
+    sight = sight_of(node, notes)
     cards = believable(read_cards(sight), notes)
-    taints = taints_of(node)
-    reasons = reasons_against(node, taints)
+    fact = without_cards(node)
+    reasons = reasons_against(node, fact.taints)
     if cards.cards:
         note_model(sight, cards)
         note_layout(sight, cards)
         for field, words in reasons:
             notes.add(field, words)
-    ready = condition(node.status.conditions, "Ready")
-    return NodeFact(
-        name=meta.name,
-        uid=meta.uid,
-        pool=labels.pool_of(meta.labels),
-        model=model.key if model else product.name,
-        known=model is not None,
+    return replace(
+        fact,
+        model=sight.model.key if sight.model else sight.product.name,
+        known=sight.model is not None,
         memory_mib=card_memory(sight) if cards.cards else None,
         cards=cards.cards,
         sick_cards=cards.sick,
         sharing=cards.sharing,
         replicas=cards.replicas,
-        capacity=labels.capacity_of(meta.labels),
         devices=cards.devices,
         cpu_milli=measured(node.status.allocatable, "cpu", milli, notes),
         host_memory_mib=measured(node.status.allocatable, "memory", mib, notes),
+        schedulable=fact.ready and not sight.changing and not reasons and not is_cordoned(node),
+        problems=tuple(notes.problems),
+    )
+
+
+def sight_of(node: NodeDocument, notes: Notes) -> Sight:
+    found = node.metadata.labels
+    product = labels.product_of(found)
+    model = find(product.name) if product.name else None
+    return Sight(found, product, model, advertised(node.status, notes), is_changing(found), notes)
+
+
+def without_cards(node: NodeDocument) -> NodeFact:
+    """What labels, annotations and conditions say of the machine; its cards and sizes are still to be counted."""
+    meta = node.metadata
+    ready = condition(node.status.conditions, "Ready")
+    return NodeFact(
+        name=meta.name,
+        uid=meta.uid,
+        pool=labels.pool_of(meta.labels),
+        model="",
+        known=False,
+        memory_mib=None,
+        cards=0,
+        sick_cards=0,
+        sharing=Sharing.WHOLE,
+        replicas=1,
+        capacity=labels.capacity_of(meta.labels),
+        devices=(),
+        cpu_milli=0,
+        host_memory_mib=0,
         ready=is_true(ready),
-        schedulable=is_true(ready)
-        and not changing
-        and not node.spec.unschedulable
-        and not reasons
-        and not own_marks(node),
-        taints=taints,
+        schedulable=False,
+        taints=tuple(Taint(taint.key, taint.value or "", taint.effect) for taint in node.spec.taints or ()),
         zone=labels.first(meta.labels, labels.ZONE_KEYS)[1],
         clique=text(meta.labels, "nvidia.com/gpu.clique"),
         machine=text(meta.annotations, names.MACHINE),
@@ -173,7 +191,6 @@ def node_fact(node: NodeDocument, odd: Iterable[Problem] = ()) -> NodeFact:
         dropped=bool(text(meta.annotations, names.DROPPED)),
         created_at=when(meta.creation_timestamp),
         driver=labels.driver_of(meta.labels),
-        problems=tuple(notes.problems),
         not_ready_since=None if is_true(ready) or ready is None else when(ready.last_transition_time),
     )
 
@@ -264,10 +281,6 @@ def believable(cards: Cards, notes: Notes) -> Cards:
         return cards
     notes.add("status.capacity", f"no machine has {cards.cards} cards; none are offered")
     return Cards(0, 0, cards.sharing, cards.replicas)
-
-
-def taints_of(node: NodeDocument) -> tuple[Taint, ...]:
-    return tuple(Taint(taint.key, taint.value or "", taint.effect) for taint in node.spec.taints or ())
 
 
 def measured(offered: Strings | None, resource: str, convert: Callable[[object], int], notes: Notes) -> int:
