@@ -94,7 +94,7 @@ def test_a_failed_task_is_told_with_its_last_words(tmp_path: Path) -> None:
 def test_the_end_reaches_stubborn_children_and_their_children(tmp_path: Path) -> None:
     demo = Demo(tmp_path, 1, 60.0, children=[child(tmp_path, "a", STUBBORN), child(tmp_path, "b", WITH_A_CHILD)])
     for each in demo.children:
-        eventually(lambda each=each: "up" in each.log.read_text(), "the child is up")  # type: ignore[misc]
+        eventually(lambda each=each: "up" in each.log.read_text(), "the child is up")
     groups = [each.process.pid for each in demo.children]
     launcher.end(demo)
     assert demo.children == []
