@@ -1,6 +1,5 @@
 """What the API server does to us, and what we make of it."""
 
-import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -205,10 +204,11 @@ def test_w1_a_list_that_always_expires_is_asked_for_in_one_piece(
 def test_w3_a_server_that_does_not_answer_is_given_up(
     simulation: Rig, faults: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client, "READ_SECONDS", 0.1)
-    faults.delay(0.5, path="/nodes$")
+    faults.delay(0.6, path="/nodes$")
 
-    refusal = refusal_of(simulation.look)
+    with monkeypatch.context() as hasty:
+        hasty.setattr(client, "READ_SECONDS", 0.2)
+        refusal = refusal_of(simulation.look)
 
     assert (refusal.status, refusal.retry) == (None, True)
     assert "does not answer" in str(refusal)
@@ -218,9 +218,9 @@ def test_w3_a_server_that_does_not_answer_is_given_up(
 def test_a_slow_exporter_does_not_hold_up_the_others(
     simulation: Rig, faults: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("scheduling.cluster.exporters.PATIENCE", 0.2)
+    monkeypatch.setattr("scheduling.cluster.exporters.PATIENCE", 0.7)
     names = [node.name for node in simulation.look().nodes]
-    faults.delay(1.0, path=f"nvidia-dcgm-exporter-{names[0]}")
+    faults.delay(2.5, path=f"nvidia-dcgm-exporter-{names[0]}")
 
     found = simulation.port.metrics(names)
 
@@ -234,7 +234,7 @@ def test_w5_connections_and_threads_stay_flat(simulation: Rig) -> None:
     names = [node.name for node in simulation.look().nodes]
 
     def used() -> tuple[int, int]:
-        return threading.active_count(), len(list(Path("/proc/self/fd").iterdir())) if os.path.isdir("/proc") else 0  # noqa: PTH112
+        return threading.active_count(), len(list(Path("/proc/self/fd").iterdir()))
 
     def work() -> None:
         for _ in range(40):
@@ -248,7 +248,7 @@ def test_w5_connections_and_threads_stay_flat(simulation: Rig) -> None:
 
     threads, files = used()
     assert threads <= before[0]
-    assert files <= before[1] + 1
+    assert files <= before[1] + 2 * client.AT_ONCE  # both ends of the pool's connections are in this process
 
 
 def test_a_quiet_look_writes_nothing(simulation: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
