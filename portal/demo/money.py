@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
+import re
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from fractions import Fraction as F
@@ -13,6 +15,7 @@ from portal.demo.stage import Stage
 from portal.demo.visitor import expect
 
 BUCKETS = ("unallocated", "stranded")
+LINK = re.compile(r'<a [^>]*href="([^"#]+)"')
 MOST_ROWS = 200  # of one page of the ledger
 
 
@@ -55,20 +58,25 @@ def the_lines(stage: Stage) -> str:
 
 
 def the_drill_down(stage: Stage) -> str:
-    """From a team's figure to the placements behind it."""
+    """From a team's figure to the workloads, placements and lines behind it, by the links of the pages."""
     row = next(row for row in month(stage)["tables"]["by_team"] if row["name"] == "Vision")
     lines = list(ledger(stage, f"&team={row['key']}&kind=use"))
     amount = sum((Decimal(line["amount"]) for line in lines), Decimal(0))
     expect(amount == Decimal(row["amount"]), f"Vision's lines sum to {amount}, its row says {row['amount']}.")
-    placements = {line["placement"] for line in lines}
-    page = stage.farah.get(f"/chargeback/{stage.ids['month']}/?team={row['key']}").text
-    expect(any(line["workload_name"] in page for line in lines), "The drill-down's page names no workload of the team.")
-    return f"Vision's {amount} come from {len(lines)} lines of {len(placements)} placements."
+    ids = {name: {line[name] for line in lines} for name in ("workload", "placement")}
+    pages = [stage.farah.get(f"/chargeback/{stage.ids['month']}/").text]
+    for wanted in ([str(row["key"])], ids["workload"], ids["placement"]):
+        pages.append(stage.farah.get(link_with(pages[-1], wanted)).text)
+    node = next(line["node"] for line in lines if line["placement"] in pages[-1] or line["node"] in pages[-1])
+    return (
+        f"Vision's {amount} come from {len(lines)} lines of {len(ids['placement'])} placements, one of them on {node}."
+    )
 
 
 def the_file(stage: Stage) -> str:
     """The month as CSV: the same lines, the same sum."""
-    answer = stage.farah.get(f"/chargeback/{stage.ids['month']}/lines.csv")
+    page = stage.farah.get(f"/chargeback/{stage.ids['month']}/").text
+    answer = stage.farah.get(link_with(page, ["csv"]))
     expect(answer.headers.get("Content-Type", "").startswith("text/csv"), "The file is no CSV.")
     rows = list(csv.DictReader(io.StringIO(answer.text)))
     amount = sum((Decimal(row["amount"]) for row in rows), Decimal(0))
@@ -115,6 +123,15 @@ def ledger(stage: Stage, which: str) -> Iterable[Mapping[str, Any]]:
         if page["next"] is None:
             return
         number += 1
+
+
+def link_with(page: str, wanted: Iterable[str]) -> str:
+    """The first link of a page whose address holds one of the words. Raises DidNotHappen where there is none."""
+    words = list(wanted)
+    links = [html.unescape(link) for link in LINK.findall(page)]
+    found = next((link for link in links if any(word in link for word in words)), None)
+    expect(found, f"No link of the page leads to {words[:3]}.")
+    return found or ""
 
 
 def check_table(name: str, rows: Iterable[Mapping[str, Any]], total: Mapping[str, Any]) -> None:
