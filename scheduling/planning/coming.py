@@ -11,7 +11,7 @@ from fractions import Fraction as F
 
 from scheduling.planning import catalog
 from scheduling.planning.facts import NodeFact, PoolFact, Reason, Sharing, Snapshot, WorkloadFact
-from scheduling.planning.packing import Fleet, Key, Space, usable
+from scheduling.planning.packing import Fleet, Key, Space, sharings, usable
 
 REGISTER_LIMIT = td(minutes=30)  # a node that has not shown its cards by then is not counted on any more
 
@@ -142,7 +142,7 @@ def _sliced(space: Space, pool: PoolFact, cards: int, layout: str) -> Space:
     cut = catalog.layout(model, layout) if model else None
     if model is None or model.mig is None or cut is None:
         return space
-    if cut.whole:
+    if cut.whole and Sharing.WHOLE in sharings(pool):
         space.offer(Key(pool.model, pool.capacity, Sharing.WHOLE, "", 1), cards, F(1))
     for profile in model.mig.profiles:
         if count := cut.counts.get(profile.name, 0):

@@ -22,11 +22,13 @@ from scheduling.planning.facts import (
     FlavorFact,
     NodeFact,
     PodFact,
+    PoolFact,
     Sharing,
     Snapshot,
     WorkloadFact,
 )
 
+UNCUT = "all-disabled"
 CARD_RESOURCES = ("nvidia.com/gpu", "nvidia.com/mig-", "amd.com/")
 
 
@@ -203,7 +205,8 @@ def holds_cards(pod: PodFact) -> bool:
 
 def spaces_of(snapshot: Snapshot) -> dict[str, Space]:
     """Every node's space, also of nodes that cannot be used now, with all that is held on it taken off."""
-    spaces = {node.name: _space(node) for node in snapshot.nodes}
+    given = {pool.name: sharings(pool) for pool in snapshot.pools}
+    spaces = {node.name: _space(node, given.get(node.pool, frozenset(Sharing))) for node in snapshot.nodes}
     for pod in snapshot.pods:
         if pod.node in spaces and ask.holds(pod):
             _hold(spaces[pod.node], pod)
@@ -224,11 +227,20 @@ def lingering(snapshot: Snapshot) -> Mapping[UUID, PodFact]:
     }
 
 
-def _space(node: NodeFact) -> Space:
+def _space(node: NodeFact, given: frozenset[Sharing]) -> Space:
     space = Space(node.name, node.pool, node.cpu_milli, node.host_memory_mib)
     for device in sorted(node.devices, key=lambda device: device.resource):
-        space.offer(device_key(node, device), device.allocatable, device.share, device.resource)
+        key = device_key(node, device)
+        if key.sharing in given:
+            space.offer(key, device.allocatable, device.share, device.resource)
     return space
+
+
+def sharings(pool: PoolFact) -> frozenset[Sharing]:
+    """What a pool gives out, as its operator says: an uncut node of a MIG pool waits to be cut, and is given out whole
+    only where the pool's layouts name it uncut."""
+    whole_too = pool.sharing is Sharing.MIG and UNCUT in pool.layouts
+    return frozenset({pool.sharing, Sharing.WHOLE} if whole_too else {pool.sharing})
 
 
 def _hold(space: Space, pod: PodFact) -> None:

@@ -15,6 +15,7 @@ from tests.scheduling.planning.builders import (
     look,
     node,
     pod,
+    pool,
     workload,
 )
 
@@ -49,6 +50,16 @@ FREE: dict[str, tuple[list[Piece], WorkloadBuilder, int]] = {
     "a slice is no card, whatever it is called": ([node("n1").h100(8).mig("all-1g.10gb", single=True)], ONE, 0),
     "a card is no slice": ([node("n1").h100(8)], SLICE, 0),
     "with MIG switched off, cards are whole": ([node("n1").h100(8).mig("all-disabled")], ONE, 8),
+    "an uncut node of a MIG pool waits to be cut": (
+        [node("n1").h100(8).mig("all-disabled"), pool("h100").h100().mig("all-1g.10gb", "all-1g.10gb")],
+        ONE,
+        0,
+    ),
+    "unless the pool's layouts name it uncut": (
+        [node("n1").h100(8).mig("all-disabled"), pool("h100").h100().mig("all-1g.10gb", "all-1g.10gb", "all-disabled")],
+        ONE,
+        8,
+    ),
     "quarters by time": ([node("n1").a10g(4).time_sliced(4)], workload("next").part(4), 16),
     "a sick card takes its quarters along": ([node("n1").a10g(4).time_sliced(4).sick(1)], workload("next").part(4), 12),
     "halves are no quarters": ([node("n1").a10g(4).time_sliced(2)], workload("next").part(4), 0),
