@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 from django.db import close_old_connections
 
-from scheduling.cluster.connect import kubernetes_port
 from scheduling.cluster.mirror import WATCHED, Watch
 from scheduling.cluster.port import ClusterError
+from scheduling.connect import kubernetes_port
 from scheduling.models import Cluster
 from scheduling.wake import wake_cycle
 

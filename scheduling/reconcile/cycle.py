@@ -4,8 +4,8 @@ import logging
 import time
 from datetime import UTC, datetime
 
-from scheduling.cluster.connect import port_for
 from scheduling.cluster.port import ClusterError, ClusterPort
+from scheduling.connect import port_for
 from scheduling.models import Cluster
 from scheduling.planning.actions import Plan
 from scheduling.planning.plan import plan

@@ -11,8 +11,8 @@ from uuid import UUID
 from django.db.models import Max, Q
 
 from scheduling import announce
-from scheduling.cluster.connect import port_for
 from scheduling.cluster.port import ClusterError, Exposition
+from scheduling.connect import port_for
 from scheduling.models import Cluster, Placement, Sample, Workload
 from scheduling.telemetry import dcgm
 from scheduling.telemetry.idle import idle_since, together

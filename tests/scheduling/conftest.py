@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from scheduling.cluster.client import Connection, KubernetesPort
-from scheduling.cluster.connect import forget_ports
 from scheduling.cluster.simulated import ManualClock, SimulatedCluster, fleet_documents
+from scheduling.connect import forget_ports
 from scheduling.models import Flavor, NodePool, Workload
 from scheduling.planning.facts import Kind
 from scheduling.planning.shares import flavor_words, flavors_of
