@@ -6,4 +6,5 @@ urlpatterns = [
     path("health", health.health, name="health"),
     path("ready", health.ready, name="ready"),
     path("api/", include("portal.api.urls")),
+    path("", include("portal.pages.urls")),
 ]

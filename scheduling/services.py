@@ -18,7 +18,7 @@ from scheduling.planning.facts import Desired, Kind, Phase, Reason, Sharing
 from scheduling.wake import wake_all, wake_cycle
 from tenants import services as tenants
 from tenants.errors import Refused
-from tenants.models import Grant, QuotaRequest, Team, User
+from tenants.models import Grant, QuotaRequest, RequestState, Team, User
 
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?")
 PART = "[a-z0-9]+([._-]+[a-z0-9]+)*"
@@ -99,6 +99,20 @@ def end_workload(workload: Workload, *, by: User, now: datetime) -> None:
     if workload.phase == Phase.ENDED:
         raise Refused(f"{workload.name} has already ended.")
     _desire(workload, Desired.END, by=by, now=now)
+
+
+@transaction.atomic
+def ask_quota(
+    *, team: Team, by: User, model: str, amount: F, reason: str, now: datetime, until: datetime | None = None
+) -> QuotaRequest:
+    """Ask the team's leads for cards of one's own. The same question again, while it is open, is the same request."""
+    User.objects.select_for_update().get(pk=by.pk)  # so that a double click asks once
+    same = {"asked_by": by, "team": team, "model": model, "amount": amount, "until": until, "reason": reason.strip()}
+    if first := QuotaRequest.objects.filter(state=RequestState.PENDING, **same).first():
+        return first
+    made = tenants.ask_quota(team=team, by=by, model=model, amount=amount, reason=reason, now=now, until=until)
+    announce_on_commit(team_topic(team.pk), "request", request=str(made.pk), state=made.state)
+    return made
 
 
 @transaction.atomic

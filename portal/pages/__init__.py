@@ -1,0 +1,1 @@
+"""The pages: a module per word in the menu. A view fetches with permission, calls one service, answers."""

@@ -1,0 +1,242 @@
+"""Reading the fleet for pages: pools, their nodes, and what each card of a node is doing.
+
+Which physical card a pod got is the device plugin's business; what is told here is how many units of a node are held,
+filled in from its first card on. Queries do not grow with pools or nodes.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from fractions import Fraction as F
+from typing import Literal
+
+from django.db.models import Count, OuterRef, QuerySet, Subquery, Sum
+
+from scheduling.models import CardSpan, Cluster, CycleReport, Node, NodePool, Placement, Sample
+from scheduling.planning import catalog
+from scheduling.planning.facts import DeviceFact, NodeFact, Sharing
+from scheduling.snapshot import node_fact
+from scheduling.telemetry.idle import GAP
+
+State = Literal["held", "foreign", "sick", "free", "stranded", "waking", "cutting"]
+NOTHING = F(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One share of one card: who holds it, and how busy it was seen lately (None: nobody said)."""
+
+    share: F
+    state: State
+    placement: Placement | None = None
+    busy: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSeen:
+    """One node with its cards, each a list of units from top to bottom."""
+
+    row: Node
+    fact: NodeFact
+    cards: list[list[Unit]]
+    condition: str  # fit, cutting, leaving, cordoned or not ready
+    words: str  # the condition as a sentence, empty when fit
+
+
+@dataclass(frozen=True, slots=True)
+class PoolSeen:
+    """One pool with those of its nodes that are shown."""
+
+    pool: NodePool
+    nodes: list[NodeSeen]
+    total: int  # nodes that it has
+    waking: int  # nodes that the provider has been asked for and that are not there yet
+    units: int
+    units_held: int
+    busy: float | None  # mean of what was reported
+    sick: int
+    grades: dict[str, str]  # MIG profiles' evidence: grade -> what it means
+
+    @property
+    def problems(self) -> list[str]:
+        """What is odd, in sentences that name the node."""
+        return [f"{node.row.name}: {problem.text}" for node in self.nodes for problem in node.fact.problems]
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """The fleet in one line, in cards."""
+
+    nodes: int = 0
+    cards: int = 0
+    held: F = NOTHING
+    foreign: F = NOTHING
+    stranded: F = NOTHING
+    out_of_service: F = NOTHING
+    waking: int = 0
+
+    @property
+    def lost(self) -> F:
+        """Present, but nobody can hold them."""
+        return self.stranded + self.out_of_service
+
+    @property
+    def unallocated(self) -> F:
+        return max(NOTHING, self.cards - self.held - self.foreign - self.stranded - self.out_of_service)
+
+
+@dataclass(slots=True)
+class Holders:
+    """What stands on the nodes: open placements by (cluster, node), and how busy each was seen."""
+
+    by_node: dict[tuple[int, str], list[Placement]] = field(default_factory=lambda: defaultdict(list))
+    busy: Mapping[object, float | None] = field(default_factory=dict)
+
+
+def totals(pools: Iterable[NodePool]) -> Totals:
+    """The whole fleet. Three queries."""
+    nodes = Node.objects.aggregate(nodes=Count("pk"), cards=Sum("cards", default=0))
+    by_pool = dict(Node.objects.exclude(pool=None).order_by().values_list("pool").annotate(n=Count("pk")))
+    waking = sum(max(0, (pool.wished_nodes or 0) - by_pool.get(pool.pk, 0)) * pool.cards_per_node for pool in pools)
+    spans = list(CardSpan.objects.filter(ended_at=None).values_list("foreign", "stranded", "out_of_service"))
+    held = Placement.objects.filter(ended_at=None).values_list("share", flat=True)
+    return Totals(
+        nodes=nodes["nodes"],
+        cards=nodes["cards"],
+        held=sum(held, NOTHING),
+        foreign=sum((foreign for foreign, _, _ in spans), NOTHING),
+        stranded=sum((stranded for _, stranded, _ in spans), NOTHING),
+        out_of_service=sum((out for *_, out in spans), NOTHING),
+        waking=waking,
+    )
+
+
+def pools_seen(pools: Sequence[NodePool], now: datetime, *, most: int) -> list[PoolSeen]:
+    """The pools with at most so many of their nodes drawn. Four queries."""
+    rows: dict[int, list[Node]] = defaultdict(list)
+    for row in Node.objects.filter(pool__in=[pool.pk for pool in pools]).order_by("name"):
+        if row.pool_id is not None:
+            rows[row.pool_id].append(row)
+    holders = holders_of([row for found in rows.values() for row in found], now)
+    return [pool_seen(pool, rows[pool.pk], holders, most=most) for pool in pools]
+
+
+def pool_seen(pool: NodePool, rows: Sequence[Node], holders: Holders, *, most: int) -> PoolSeen:
+    """Nodes with something to say come first, so that none of them is cut off."""
+    nodes = sorted((node_seen(row, holders) for row in rows), key=lambda node: (not node.fact.problems, node.row.name))
+    units = [unit for node in nodes for card in node.cards for unit in card]
+    real = [unit for unit in units if unit.state != "stranded"]
+    known = [unit.busy for unit in real if unit.busy is not None]
+    return PoolSeen(
+        pool=pool,
+        nodes=sorted(nodes[:most], key=lambda node: node.row.name),
+        total=len(nodes),
+        waking=max(0, (pool.wished_nodes or 0) - len(nodes)),
+        units=len(real),
+        units_held=sum(unit.state in ("held", "foreign") for unit in real),
+        busy=sum(known) / len(known) if known else None,
+        sick=sum(node.fact.sick_cards for node in nodes),
+        grades=grades_of(pool) if pool.sharing == Sharing.MIG else {},
+    )
+
+
+def strays(now: datetime) -> QuerySet[Node]:
+    """Nodes that belong to no pool that we know: seen, counted, and not used."""
+    return Node.objects.filter(pool=None).select_related("cluster").order_by("cluster__name", "name")
+
+
+def holders_of(rows: Sequence[Node], now: datetime) -> Holders:
+    """Who stands on these nodes, and how busy they were seen. Two queries."""
+    newest = Sample.objects.filter(placement=OuterRef("pk")).order_by("-at").values("pk")[:1]
+    found = Placement.objects.filter(ended_at=None, node__in={row.name for row in rows})
+    placements = list(
+        found.annotate(newest=Subquery(newest))
+        .select_related("workload__team", "workload__owner")
+        .order_by("placed_at")
+    )
+    newest_keys = {placement.pk: placement.newest for placement in placements if placement.newest}  # type: ignore[attr-defined]
+    samples = Sample.objects.in_bulk(list(newest_keys.values()))
+    holders = Holders(
+        busy={
+            pk: samples[key].busy for pk, key in newest_keys.items() if key in samples and now - samples[key].at <= GAP
+        }
+    )
+    for placement in placements:
+        holders.by_node[(placement.cluster_id, placement.node)].append(placement)
+    return holders
+
+
+def node_seen(row: Node, holders: Holders) -> NodeSeen:
+    fact = node_fact(row)
+    condition, words = condition_of(fact)
+    placements = holders.by_node.get((row.cluster_id, row.name), [])
+    cards: list[list[Unit]] = [[] for _ in range(fact.cards)]
+    for device in fact.devices:
+        units = units_of(device, [one for one in placements if one.resource == device.resource], holders, row.foreign)
+        spread(units, cards)
+    for card in cards:
+        finish(card, fact, condition)
+    return NodeSeen(row, fact, cards, condition, words)
+
+
+def units_of(
+    device: DeviceFact, placements: Collection[Placement], holders: Holders, foreign: Mapping[str, int]
+) -> list[Unit]:
+    """All units of one resource: held first, then what others hold, then what is sick; the rest is free."""
+    units: list[Unit] = []
+    for placement in placements:
+        count = int(placement.share / device.share) if device.share else 1
+        busy = holders.busy.get(placement.pk)
+        units += [Unit(device.share, "held", placement, busy)] * count
+    units += [Unit(device.share, "foreign")] * foreign.get(device.resource, 0)
+    sick = min(device.capacity - device.allocatable, max(0, device.capacity - len(units)))
+    units += [Unit(device.share, "free")] * max(0, device.capacity - len(units) - sick)
+    return units[: max(device.capacity - sick, 0)] + [Unit(device.share, "sick")] * sick
+
+
+def spread(units: Sequence[Unit], cards: list[list[Unit]]) -> None:
+    """Deal the units of one resource out to the cards, each card as many."""
+    if not cards:
+        return
+    per_card = -(-len(units) // len(cards))
+    for index, card in enumerate(cards):
+        card.extend(units[index * per_card : (index + 1) * per_card])
+
+
+def finish(card: list[Unit], fact: NodeFact, condition: str) -> None:
+    """What no unit covers: the stranded rest of a cut card, or all of a card that offers nothing now."""
+    rest = 1 - sum((unit.share for unit in card), NOTHING)
+    if not card:
+        card.append(Unit(F(1), "cutting" if condition == "cutting" else "sick"))
+    elif rest > 0 and fact.sharing == Sharing.MIG:
+        card.append(Unit(rest, "stranded"))
+
+
+def condition_of(fact: NodeFact) -> tuple[str, str]:
+    if fact.cutting_to or fact.mig_state in ("pending", "rebooting"):
+        return "cutting", f"being cut to {fact.cutting_to or fact.mig_config}"
+    if not fact.ready:
+        return "not ready", "the node is not ready"
+    if fact.leaving:
+        return "leaving", "empty, on its way back to the provider"
+    if not fact.schedulable:
+        return "cordoned", "takes no new work"
+    return "fit", ""
+
+
+def grades_of(pool: NodePool) -> dict[str, str]:
+    """How sure the catalog is of where this pool's slices may lie on a card."""
+    model = catalog.model(pool.model)
+    if model is None or model.mig is None:
+        return {}
+    wanted = [layout for name in {pool.layout, *pool.layouts} if name and (layout := catalog.layout(model, name))]
+    profiles = {name for layout in wanted for name in layout.counts}
+    grades = {profile.grade for profile in model.mig.profiles if profile.name in profiles}
+    return {grade: catalog.grades().get(grade, grade) for grade in sorted(grades)}
+
+
+def reports(cluster: Cluster | None = None) -> QuerySet[CycleReport]:
+    """What the last looks came to, newest first."""
+    found = CycleReport.objects.select_related("cluster")
+    return found.filter(cluster=cluster) if cluster else found

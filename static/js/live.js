@@ -1,0 +1,117 @@
+// One socket per page. Events say that something changed: fragments are fetched again, meters move without a request.
+// Without a socket fragments are fetched every ten seconds; with one, every minute, which heals whatever was lost.
+import { every, say, tickClocks } from "./page.js";
+
+const SILENT = 10_000;
+const HEARD = 60_000;
+const LONGEST_PAUSE = 30_000;
+const LOGGED_OUT = 4401;
+
+let socket = null;
+let failures = 0;
+let watched = "";
+let soon = 0;
+
+connect();
+every(1000, tickClocks);
+every(1000, fetchStale);
+document.addEventListener("htmx:afterSettle", watch);
+document.addEventListener("visibilitychange", () => document.hidden || refresh());
+
+function connect() {
+  const scheme = location.protocol === "https:" ? "wss:" : "ws:";
+  socket = new WebSocket(`${scheme}//${location.host}${document.body.dataset.socket}`);
+  socket.addEventListener("open", opened);
+  socket.addEventListener("message", (message) => hear(JSON.parse(message.data)));
+  socket.addEventListener("close", closed);
+}
+
+function opened() {
+  if (failures) refresh();
+  failures = 0;
+  watched = "";
+  watch();
+}
+
+function closed({ code }) {
+  if (code === LOGGED_OUT) {
+    location.assign(`${document.body.dataset.login}?next=${encodeURIComponent(location.pathname)}`);
+    return;
+  }
+  show("lost", "reconnecting, polling");
+  failures += 1;
+  const pause = Math.min(LONGEST_PAUSE, 500 * 2 ** Math.min(failures, 10));
+  setTimeout(connect, pause * (0.5 + Math.random() / 2));
+}
+
+// Tell the server which topics this page is about, whenever they changed.
+function watch() {
+  const topics = new Set([document.body.dataset.topic]);
+  for (const element of document.querySelectorAll("[data-topics]")) {
+    element.dataset.topics.split(" ").filter(Boolean).forEach((topic) => topics.add(topic));
+  }
+  const wanted = JSON.stringify({ watch: [...topics].slice(0, 50) });
+  if (socket.readyState !== WebSocket.OPEN || wanted === watched) return;
+  watched = wanted;
+  socket.send(wanted);
+}
+
+function hear(event) {
+  if (event.what === "watching") show("live", "live");
+  else if (event.what === "meter") move(event);
+  else if (event.what === "missed" || event.what === "lost") refresh();
+  else {
+    if (event.what === "phase") announce(event);
+    refresh(event.what);
+  }
+}
+
+function announce({ workload, phase }) {
+  const named = document.querySelector(`[data-name-of="${workload}"]`);
+  if (named) say(`${named.textContent.trim()} is now ${phase}.`);
+}
+
+// Fetch fragments again: those that listen to this kind of event, or all. Events that come together are one.
+function refresh(what = "") {
+  for (const part of document.querySelectorAll("[data-refresh]")) {
+    if (!what || part.dataset.refresh.split(" ").includes(what)) part.dataset.stale = "yes";
+  }
+  clearTimeout(soon);
+  soon = setTimeout(fetchStale, 60);
+}
+
+function fetchStale() {
+  const patience = socket.readyState === WebSocket.OPEN ? HEARD : SILENT;
+  for (const part of document.querySelectorAll("[data-refresh]")) {
+    part.dataset.fetched ??= Date.now();
+    const old = Date.now() - part.dataset.fetched >= patience && !document.hidden;
+    if ((part.dataset.stale || old) && !isBusy(part)) fetchAgain(part);
+  }
+}
+
+function fetchAgain(part) {
+  delete part.dataset.stale;
+  part.dataset.fetched = Date.now();
+  window.htmx?.trigger(part, "refresh");
+}
+
+// Nobody's half-written words are swept away, and nothing closes under somebody's hand.
+function isBusy(part) {
+  const writing = part.contains(document.activeElement) && document.activeElement.matches("input, textarea, select");
+  return writing || document.querySelector("details.drop[open]") || part.querySelector("details[open] form");
+}
+
+function move(reading) {
+  for (const element of document.querySelectorAll(`[data-reading][data-of="${reading.workload}"]`)) {
+    const value = reading[element.dataset.reading];
+    element.dispatchEvent(new CustomEvent("reading", { detail: value, bubbles: true }));
+  }
+  document.dispatchEvent(new CustomEvent("meter", { detail: reading }));
+}
+
+function show(state, words) {
+  for (const element of document.querySelectorAll("[data-socket-state]")) {
+    element.dataset.state = state;
+    element.querySelector("[data-socket-words]").textContent = words;
+  }
+}
