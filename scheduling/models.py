@@ -5,6 +5,7 @@ cycle reports are append-only.
 """
 
 import uuid
+from enum import StrEnum
 
 from django.db import models
 from django.db.models import F as Column
@@ -15,11 +16,11 @@ from tenants.fields import FractionField
 from tenants.models import QuotaRequest, Team, User
 
 
-def choices(enum: type[facts.StrEnum]) -> list[tuple[str, str]]:
+def choices(enum: type[StrEnum]) -> list[tuple[str, str]]:
     return [(str(item), str(item).replace("-", " ")) for item in enum]
 
 
-def known(field: str, enum: type[facts.StrEnum]) -> Q:
+def known(field: str, enum: type[StrEnum]) -> Q:
     return Q(**{f"{field}__in": [str(item) for item in enum]})
 
 

@@ -52,7 +52,12 @@ class Watch:
                 yield None
 
     def _lines(self, version: str) -> Iterator[bytes]:
-        watch = {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": version, "timeoutSeconds": LASTS}
+        watch: dict[str, str | int] = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": version,
+            "timeoutSeconds": LASTS,
+        }
         yield from self.port.lines(self.collection.path, query=self._query() | watch, silence=SILENCE)
 
     def _query(self) -> dict[str, str | int]:
