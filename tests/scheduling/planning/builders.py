@@ -177,7 +177,7 @@ class NodeBuilder(CardBuilder):
         for name, count in layout.counts.items():
             profile = known.mig.profile(name)
             assert profile is not None
-            resource = "nvidia.com/gpu" if self.facts["mig_strategy"] == "single" else profile.resource
+            resource = "nvidia.com/gpu" if self.facts.get("mig_strategy") == "single" else profile.resource
             units = (count * cards, count * (cards - sick))
             yield DeviceFact(resource, name, profile.share, Isolation.HARDWARE, *units, profile.memory_mib)
 
