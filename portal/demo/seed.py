@@ -20,8 +20,8 @@ from django.db import transaction
 from portal.demo import estate, people, rows
 from portal.demo.fleet import Fault, Past, guest, machines
 from portal.demo.history import Setting, write_history
-from scheduling.cluster.connect import port_for
 from scheduling.cluster.port import Observation
+from scheduling.connect import port_for
 from scheduling.handover import hand_over
 from scheduling.models import Cluster, Flavor, NodePool
 from scheduling.planning.facts import Kind, NodeFact, Sharing
