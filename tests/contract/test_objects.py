@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 
 from scheduling.cluster.api import MERGE, path_of
+from scheduling.cluster.client import Session
 from scheduling.cluster.port import Ref
 from scheduling.cluster.writing import namespace_document
 from tests.contract.conftest import Rig, gone, refusal_of
@@ -19,12 +20,6 @@ FOREIGN: dict[str, Any] = {
     "data": {"a": "1"},
 }
 NAMESPACE = namespace_document(NOTEBOOK.namespace, NOTEBOOK.team)
-
-
-def version(rig: Rig, ref: Ref) -> str:
-    there = rig.find(ref.kind, ref.namespace, ref.name)
-    assert there is not None
-    return str(there["metadata"]["resourceVersion"])
 
 
 # Put
@@ -168,14 +163,20 @@ def test_scaling_to_zero_and_back_keeps_the_object(cluster: Rig) -> None:
     assert [found.replicas for found in cluster.look().objects] == [1]
 
 
-def test_scaling_to_what_it_is_writes_nothing(cluster: Rig) -> None:
+def test_scaling_to_what_it_is_writes_nothing(cluster: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     put_all(cluster.port, NOTEBOOK)
     cluster.port.scale(WORKSPACE_REF, 0)
-    before = version(cluster, WORKSPACE_REF)
+    methods: list[str] = []
+    ask = Session.ask
 
+    def noted(session: Session, method: str, path: str, **options: Any) -> bytes:
+        methods.append(method)
+        return ask(session, method, path, **options)
+
+    monkeypatch.setattr(Session, "ask", noted)
     cluster.port.scale(WORKSPACE_REF, 0)
 
-    assert version(cluster, WORKSPACE_REF) == before
+    assert methods == ["GET"]
 
 
 def test_what_is_not_there_is_at_zero_but_cannot_be_woken(cluster: Rig) -> None:
