@@ -102,7 +102,7 @@ class Server(uvicorn.Server):
     async def main_loop(self) -> None:
         """uvicorn's own looks ten times a second whether it shall end; tests start and end many servers."""
         await self.on_tick(0)
-        while not self.should_exit:
+        while not self.should_exit:  # noqa: ASYNC110 - others set the flag, from other threads
             await asyncio.sleep(TICK / 5)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
