@@ -5,7 +5,7 @@ those that do, the one that serves the most waiting shares, then the one that ch
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction as F
 
@@ -86,17 +86,13 @@ class Cutter:
         return served, workloads
 
 
-def continued(nodes: Iterable[NodeFact], spaces: Mapping[str, Space]) -> list[Cut | Reopen]:
-    """What to do with nodes that are being cut: wait, open them again, or repeat an order that did not arrive."""
-    actions: list[Cut | Reopen] = []
-    for node in sorted(nodes, key=lambda node: node.name):
-        if not being_cut(node):
-            continue
-        if is_cut(node):
-            actions.append(Reopen(node.name, f"it has been cut to {node.cutting_to}"))
-        elif node.mig_config != node.cutting_to and not spaces[node.name].busy:
-            actions.append(Cut(node.name, node.mig_config, node.cutting_to, "the order has not reached the node yet"))
-    return actions
+def taken_back(nodes: Iterable[NodeFact]) -> list[Reopen]:
+    """Nodes whose cut has been seen done. One that is not done is waited for; one that failed stays out of service."""
+    return [
+        Reopen(node.name, f"it has been cut to {node.cutting_to}")
+        for node in sorted(nodes, key=lambda node: node.name)
+        if being_cut(node) and is_cut(node)
+    ]
 
 
 def is_cut(node: NodeFact) -> bool:

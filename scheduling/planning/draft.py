@@ -6,7 +6,7 @@ from itertools import islice
 
 from scheduling.planning.actions import Action, Note, Place, Reopen
 from scheduling.planning.coming import Coming, cuts_of, nodes_of
-from scheduling.planning.cutting import Cutter, Option, continued
+from scheduling.planning.cutting import Cutter, Option, taken_back
 from scheduling.planning.facts import NodeFact, PoolFact, Reason, Snapshot, WorkloadFact
 from scheduling.planning.order import Ledger
 from scheduling.planning.packing import Fleet, Space, key_of, lingering, spaces_of, usable
@@ -81,7 +81,7 @@ class Draft:
 
     def actions(self) -> list[Action]:
         """Everything but the stops."""
-        found: list[Action] = [*self._said, *continued(self.snapshot.nodes, self.spaces)]
+        found: list[Action] = [*self._said, *taken_back(self.snapshot.nodes)]
         sizes = Sizes(self.snapshot, self.spaces, self._wanted)
         for pool in sorted(self.snapshot.pools, key=lambda pool: pool.name):
             found += sizes.resize(pool, self.buyer.orders.get(pool.name, Order()))

@@ -4,7 +4,7 @@ import pytest
 
 from scheduling.planning.actions import Cut, Note, Place, Reopen
 from scheduling.planning.cutting import failed_cuts
-from scheduling.planning.facts import Phase, Reason
+from scheduling.planning.facts import Reason
 from scheduling.planning.plan import plan
 from tests.scheduling.planning.builders import (
     A100,
@@ -16,7 +16,6 @@ from tests.scheduling.planning.builders import (
     look,
     minutes_ago,
     node,
-    pod,
     pool,
     quota,
     workload,
@@ -202,16 +201,12 @@ def test_nothing_is_placed_on_it_before_it_is_back() -> None:
     assert [action.reason for action in actions if isinstance(action, Note)] == [Reason.WAITING_FOR_CUT]
 
 
-def test_an_order_that_did_not_arrive_is_repeated() -> None:
-    lost = host("n1").having(cutting_to="all-3g.20gb", schedulable=False)
+def test_a_cut_that_was_ordered_is_not_ordered_again() -> None:
+    """The node is marked and cordoned; its label changes once it is seen to hold nothing."""
+    ordered = host("n1").having(cutting_to="all-3g.20gb", schedulable=False)
 
-    assert cuts(lost) == [("n1", "all-1g.5gb", "all-3g.20gb")]
-
-
-def test_it_is_not_repeated_under_a_pod() -> None:
-    lost = host("n1").having(cutting_to="all-3g.20gb", schedulable=False)
-
-    assert cuts(lost, slice_of("small", "1g.5gb").in_phase(Phase.RUNNING, node="n1"), pod("small").holding(1)) == []
+    assert plan(look(POOL, ordered)).actions == ()
+    assert cuts(ordered, BIG) == []
 
 
 def test_a_failed_cut_tells_the_operator_what_to_do() -> None:
