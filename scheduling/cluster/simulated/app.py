@@ -279,9 +279,9 @@ class App:
             with self.world.lock:
                 lines = [] if silent else self.hub.lines(watch)
             now = time.monotonic()
-            if marks and not silent and (now >= next_mark or now >= until) and not watch.ended:
-                lines.append(self.hub.bookmark(watch))
+            if now >= next_mark or now >= until:
                 next_mark = now + BOOKMARK_SECONDS
+                lines += [self.hub.bookmark(watch)] if marks and not silent and not watch.ended else []
             if lines:
                 await request.send({"type": "http.response.body", "body": b"".join(lines), "more_body": True})
             if now >= until or watch.ended:
@@ -291,14 +291,12 @@ class App:
     async def follow(self, request: Request, target: Target) -> None:
         """A followed log: what there is, then new lines as the simulated time passes, until the container ends."""
         with self.world.lock:
-            self.world.api.get(PODS, target.namespace, target.name)
-            text = self.log(request, target)
+            text, since = self.log(request, target), self.world.now
         gone = asyncio.create_task(disconnected(request.receive))
         await start_stream(request, "text/plain")
         try:
             while not gone.done():
                 await request.send({"type": "http.response.body", "body": text.encode(), "more_body": True})
-                since = self.world.now
                 await first_of(asyncio.sleep(0.5), gone, 1.0)
                 with self.world.lock:
                     pod = self.world.store.get(Key("pods", target.namespace, target.name))
@@ -306,6 +304,7 @@ class App:
                         break
                     lines = self.world.parts["kubelet"].log_of(pod, request.query.get("container", ""), stamps=False)
                     text = "".join(f"{entry}\n" for at, entry in lines if at > since)
+                    since = self.world.now
             await end_stream(request)
         finally:
             gone.cancel()

@@ -80,9 +80,7 @@ class Server(uvicorn.Server):
 
     def __init__(self, cluster: SimulatedCluster, port: int) -> None:
         self.cluster = cluster
-        self.listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self.listener.bind(("127.0.0.1", port))
+        self.listener = socket.create_server(("127.0.0.1", port))
         self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
         super().__init__(
             uvicorn.Config(

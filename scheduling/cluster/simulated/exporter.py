@@ -35,6 +35,7 @@ class Metric:
     value: Callable[[Reading], str]
     mig: bool = True  # also per MIG instance
     only_mig: bool = False
+    hbm: bool = False  # only of boards with stacked memory
     per_pod: bool = False  # on a shared card: per process, beside a row for the board
 
 
@@ -70,7 +71,13 @@ class Holder:
 METRICS = (
     Metric("DCGM_FI_DEV_SM_CLOCK", "SM clock (MHz)", "gauge", lambda r: str(210 + int(1600 * r.board_busy))),
     Metric("DCGM_FI_DEV_MEM_CLOCK", "memory clock (MHz)", "gauge", lambda _: "1593"),
-    Metric("DCGM_FI_DEV_MEMORY_TEMP", "memory temperature (C)", "gauge", lambda r: str(36 + int(30 * r.board_busy))),
+    Metric(
+        "DCGM_FI_DEV_MEMORY_TEMP",
+        "memory temperature (C)",
+        "gauge",
+        lambda r: str(36 + int(30 * r.board_busy)),
+        hbm=True,
+    ),
     Metric("DCGM_FI_DEV_GPU_TEMP", "core temperature (C)", "gauge", lambda r: str(31 + int(34 * r.board_busy))),
     Metric("DCGM_FI_DEV_POWER_USAGE", "board power (W)", "gauge", lambda r: f"{r.watts:.6f}"),
     Metric(
@@ -145,6 +152,8 @@ class Exporter(Controller):
         rows = [row for card in machine.cards for row in self.card_rows(machine, card, holders)]
         lines: list[str] = []
         for metric in METRICS:
+            if metric.hbm and not machine.board.can_mig:
+                continue
             series = [text for row in rows if (text := row(metric))]
             if series:
                 lines += [f"# HELP {metric.name} {metric.help}", f"# TYPE {metric.name} {metric.type}", *series]

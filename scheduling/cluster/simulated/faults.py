@@ -158,7 +158,10 @@ class Faults:
         except TypeError as error:
             raise bad_request(f"fault {name}: {error}") from None
         with self.world.lock:
-            method(self, **words)
+            try:
+                method(self, **words)
+            except (ValueError, TypeError) as error:
+                raise bad_request(f"fault {name}: {error}") from None
             self.world.settle()
 
     def part(self, name: str) -> Any:

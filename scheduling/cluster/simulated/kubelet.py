@@ -38,6 +38,8 @@ class Kubelet(Controller):
 
     def reconcile(self, key: Key) -> None:
         if key.plural == "nodes":
+            if self.world.store.get(key) is None:
+                self.images = {where: at for where, at in self.images.items() if where[0] != key.name}
             for pod in pods_on(self.world, key.name):
                 self.world.wake(self.world.now, self, key_of(pod))
             return

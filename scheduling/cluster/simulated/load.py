@@ -39,7 +39,7 @@ def notebook(uid: str, seconds: float, busy_minutes: float) -> Load:
     slot = int(seconds // 30)
     if seconds < busy_minutes * 60:
         return Load(0.3 + 0.6 * fraction(uid, slot), memory * min(1.0, 0.3 + seconds / 120))
-    return Load(0.009 * fraction(uid, slot), memory)
+    return Load(0.004 * fraction(uid, slot), memory)
 
 
 def number(text: str, default: float) -> float:

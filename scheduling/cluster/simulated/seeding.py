@@ -97,8 +97,19 @@ def read_documents(path: Path) -> list[Document]:
     files = sorted(path.glob("*.yaml")) if path.is_dir() else [path]
     if not files:
         raise FileNotFoundError(f"{path}: no *.yaml files to seed the cluster from.")
+    return [document for file in files for document in documents_in(file)]
+
+
+def documents_in(file: Path) -> list[Document]:
+    """ValueError when the file holds anything but YAML maps."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return [document for file in files for document in yaml.load_all(file.read_text(), loader) if document]
+    try:
+        found = [document for document in yaml.load_all(file.read_text(), loader) if document]
+    except yaml.YAMLError as error:
+        raise ValueError(f"{file}: no YAML: {' '.join(str(error).split())}") from None
+    if not all(isinstance(document, dict) for document in found):
+        raise ValueError(f"{file}: a document in it is no map.")
+    return found
 
 
 def fleet_documents() -> list[Document]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from .errors import expired
 from .kinds import KINDS, Document, Key, key_of
 
-HISTORY = 20_000
+HISTORY = 5_000
 """Changes of one kind that a watch may still ask for; older ones answer 410 Expired."""
 
 
