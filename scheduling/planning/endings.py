@@ -102,7 +102,7 @@ def stopping(look: Look) -> Move | None:
     to = where_to(look.workload, look.thing)
     thing = look.thing
     if thing is not None and thing.deleting_since is None and (to is Phase.ENDED or thing.replicas > 0):
-        return None  # the order to stop has not arrived; the plan repeats it
+        return None  # the order to stop has not arrived; the cycle repeats it
     reason, text = _rest_words(look, to)
     return look.step(to, reason, text, at=_last_end(look))
 

@@ -172,7 +172,7 @@ def _pool_name(pool: PoolFact) -> Sku:
 
 
 def _mig_names(pool: PoolFact) -> Iterable[Sku]:
-    """The base profiles of each layout; a layout with MIG off offers whole cards."""
+    """The base profiles of each layout; whole cards where the pool may be cut back to them."""
     model = catalog.model(pool.model)
     if model is None or model.mig is None:
         return
@@ -180,7 +180,7 @@ def _mig_names(pool: PoolFact) -> Iterable[Sku]:
         layout = catalog.layout(model, config)
         if layout is None:
             continue
-        if layout.whole:
+        if layout.whole and config in pool.layouts:
             yield Sku(pool.model, Sharing.WHOLE, capacity=pool.capacity)
         for profile in model.mig.profiles:
             if profile.base and layout.counts.get(profile.name):

@@ -1,8 +1,7 @@
 """What goes: ended by its owner or by its time, put to sleep on a wish or after a quiet while."""
 
-from scheduling.planning import pods as ask
 from scheduling.planning.actions import Sleep, Stop
-from scheduling.planning.endings import END_WORDS, stop_reason, where_to
+from scheduling.planning.endings import END_WORDS
 from scheduling.planning.facts import Desired, Kind, ObjectFact, Phase, Reason, Snapshot, WorkloadFact
 from scheduling.planning.wording import instant, length
 
@@ -10,11 +9,10 @@ ASKED_TO_SLEEP = "Its owner put it to sleep."
 
 
 def stops(snapshot: Snapshot) -> list[Stop | Sleep]:
-    """Everything that has to go now, and every order to go that has not arrived."""
+    """Everything that has to go now. What is stopping already is carried on by the cycle, not ordered again."""
     things = {thing.workload: thing for thing in snapshot.objects}
-    loose = {pod.workload for pod in snapshot.pods if pod.workload is not None and ask.live(pod)}
     found = (
-        _again(workload, things.get(workload.id), snapshot, loose=workload.id in loose)
+        _overtaken(workload, things.get(workload.id))
         if workload.phase is Phase.STOPPING
         else _first(workload, snapshot)
         for workload in sorted(snapshot.workloads, key=lambda workload: str(workload.id))
@@ -45,13 +43,8 @@ def _idle(workload: WorkloadFact, snapshot: Snapshot) -> Sleep | None:
     return Sleep(workload.id, Reason.IDLE, text)
 
 
-def _again(workload: WorkloadFact, thing: ObjectFact | None, snapshot: Snapshot, *, loose: bool) -> Stop | Sleep | None:
-    """Orders may get lost: what is stopping and stands as if nobody had said so is told again."""
-    if where_to(workload, thing) is Phase.ENDED:
-        standing = thing.deleting_since is None if thing is not None else loose
-        reason = stop_reason(workload, snapshot.now)
-        return Stop(workload.id, reason, END_WORDS[reason]) if standing else None
-    if thing is None or thing.deleting_since is not None or thing.replicas == 0:
+def _overtaken(workload: WorkloadFact, thing: ObjectFact | None) -> Stop | None:
+    """Ended while it was falling asleep: its object, at zero or not, has to go after all."""
+    if workload.desired is not Desired.END or thing is None or thing.deleting_since is not None:
         return None
-    reason = workload.reason or Reason.ASKED_TO_SLEEP
-    return Sleep(workload.id, reason, "It is to sleep; told again.")
+    return Stop(workload.id, Reason.ASKED_TO_END, END_WORDS[Reason.ASKED_TO_END])

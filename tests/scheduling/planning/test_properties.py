@@ -32,7 +32,7 @@ from tests.scheduling.planning.builders import (
 from tests.scheduling.planning.toy import Toy, check_answers, check_cuts, check_quota, check_sizes
 
 LAYOUTS = ("all-1g.5gb", "all-3g.20gb", "all-balanced", "all-disabled")
-CALM = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+CALM = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True, max_examples=60)
 
 pools = st.tuples(
     st.builds(
@@ -188,7 +188,7 @@ def happen(toy: Toy, event: str, who: int, what: int) -> None:
         }.get(event, lambda: None)()
 
 
-@settings(CALM, max_examples=60)
+@settings(CALM, max_examples=40)
 @given(EVENTS)
 def test_whatever_happens_it_comes_to_rest(events: list[tuple[str, int, int]]) -> None:
     """Rules hold at each look (the toy checks); in the end all that can run runs, and what is empty is gone."""

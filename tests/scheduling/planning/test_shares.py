@@ -110,6 +110,10 @@ OFFERS: dict[str, tuple[PoolBuilder, list[tuple[str, F]]]] = {
         ],
     ),
     "profiles with media engines are not offered": (pool("p").h100().mig("all-1g.10gb.me"), []),
+    "uncut at first, to be cut: no whole cards": (
+        pool("p").h100().mig("all-disabled", "all-3g.40gb"),
+        [("h100-80gb/mig-3g.40gb/on-demand", F(1, 2))],
+    ),
     "a layout of another board": (pool("p").h100().mig("all-1g.5gb"), []),
     "slices of a card that has none": (pool("p").a10g().mig("all-1g.5gb"), []),
     "an unknown card of unknown memory": (pool("p").cards("New-Card", 4), []),

@@ -11,11 +11,9 @@ from tests.scheduling.planning.builders import (
     NOW,
     Piece,
     WorkloadBuilder,
-    job,
     look,
     minutes_ago,
     node,
-    pod,
     statefulset,
     workload,
 )
@@ -59,26 +57,15 @@ CASES: dict[str, tuple[list[Piece], type[Stop] | type[Sleep] | None, Reason | No
     "not known to be quiet": ([quiet(90).having(idle_since=None)], None, None),
     "a quiet job": ([quiet(900).job()], None, None),
     "quiet before it even runs": ([quiet(900).in_phase(Phase.STARTING, node="n1")], None, None),
-    "stopping as told": ([stopping(Phase.ENDED), statefulset("a").deleting()], None, None),
-    "stopping, and the word did not arrive": ([stopping(Phase.ENDED), statefulset("a")], Stop, Reason.REMOVED_OUTSIDE),
-    "stopping, the word did not arrive, and its reason is known": (
-        [stopping(Phase.ENDED).having(reason=Reason.TIME_IS_UP), job("a")],
-        Stop,
-        Reason.TIME_IS_UP,
-    ),
-    "stopping, and nothing is left of it": ([stopping(Phase.ENDED)], None, None),
-    "stopping, and a pod runs on without its object": (
-        [stopping(Phase.ENDED).wants(Desired.END), pod("a")],
+    "stopping already": ([stopping(Phase.ENDED), statefulset("a")], None, None),
+    "falling asleep already": ([stopping(Phase.ASLEEP), statefulset("a")], None, None),
+    "ended while it fell asleep": (
+        [stopping(Phase.ASLEEP).wants(Desired.END), statefulset("a").asleep()],
         Stop,
         Reason.ASKED_TO_END,
     ),
-    "falling asleep as told": ([stopping(Phase.ASLEEP), statefulset("a").asleep()], None, None),
-    "falling asleep, and the word did not arrive": (
-        [stopping(Phase.ASLEEP).having(reason=Reason.IDLE), statefulset("a")],
-        Sleep,
-        Reason.IDLE,
-    ),
-    "falling asleep, and somebody removed it": ([stopping(Phase.ASLEEP), statefulset("a").deleting()], None, None),
+    "ended and going": ([stopping(Phase.ENDED).wants(Desired.END), statefulset("a").deleting()], None, None),
+    "ended and gone": ([stopping(Phase.ENDED).wants(Desired.END)], None, None),
 }
 
 
