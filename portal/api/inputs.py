@@ -20,8 +20,6 @@ class Input(serializers.Serializer):
     thing = "field"
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
-        if not isinstance(data, Mapping):
-            raise ValidationError({WHOLE: ["Send a JSON object: {…}."]})
         unknown = sorted(name for name in data if name not in self.fields)
         if unknown:
             raise ValidationError({name[:LONGEST_NAME]: [self._unknown()] for name in unknown[:10]})
@@ -50,7 +48,9 @@ class PageQuery(Query):
 
 def checked(shape: type[Input], data: Any) -> dict[str, Any]:
     """The values of a body. Raises ValidationError with a sentence for each field at fault."""
-    found = shape(data={} if data is None else data)
+    if not isinstance(data, Mapping):
+        raise ValidationError({WHOLE: ["Send a JSON object: {…}."]})
+    found = shape(data=data)
     found.is_valid(raise_exception=True)
     return dict(found.validated_data)
 

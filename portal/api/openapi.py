@@ -47,6 +47,16 @@ CHANGES = {
 }
 IDEMPOTENT = {"422": "The Idempotency-Key was used before, with another body."}
 GUESSES = {"401": "Name and password do not belong together.", "429": "Too many failed log-ins; see `Retry-After`."}
+LINKS = (  # an operation, where a key stands in its answer, the parameter that takes it, and the addresses that have it
+    ("get_me", "/teams/0/id", "team", "/api/v1/offers/"),
+    ("get_workloads", "/results/0/id", "id", "/api/v1/workloads/{id}/"),
+    ("post_workloads", "/id", "id", "/api/v1/workloads/{id}/"),
+    ("get_quota_requests", "/results/0/id", "id", "/api/v1/quota-requests/{id}/"),
+    ("post_quota_requests", "/request/id", "id", "/api/v1/quota-requests/{id}/"),
+    ("get_grants", "/results/0/id", "id", "/api/v1/grants/{id}/"),
+    ("get_fleet", "/pools/0/id", "id", "/api/v1/pools/{id}/"),
+    ("get_chargeback", "/results/0/period", "month", "/api/v1/chargeback/{month}/"),
+)
 
 
 class DoorSchema(AutoSchema):
@@ -83,21 +93,22 @@ class DescribedField(OpenApiSerializerFieldExtension):
 
 
 class SessionAndToken(OpenApiAuthenticationExtension):
-    """The session cookie for everything, and the CSRF token beside it for what changes something."""
+    """The session cookie for everything; and for what changes something, the CSRF token as cookie and header."""
 
     target_class = "portal.api.doors.BrowserSession"
-    name = ["session", "csrf"]
+    name = ["session", "csrf_cookie", "csrf_token"]
 
     def get_security_definition(self, auto_schema: AutoSchema) -> list[dict[str, Any]]:
         words = "The `csrf_token` of POST /login/ or GET /me/; it goes with the cookie of the same answer."
         return [
             {"type": "apiKey", "in": "cookie", "name": settings.SESSION_COOKIE_NAME},
+            {"type": "apiKey", "in": "cookie", "name": settings.CSRF_COOKIE_NAME},
             {"type": "apiKey", "in": "header", "name": "X-CSRFToken", "description": words},
         ]
 
     def get_security_requirement(self, auto_schema: AutoSchema) -> dict[str, list[Any]]:
         changes = auto_schema.method.lower() not in SAFE
-        return {"session": [], "csrf": []} if changes else {"session": []}
+        return {key: [] for key in (self.name if changes else self.name[:1])}
 
 
 def undescribed() -> list[type]:
@@ -114,9 +125,31 @@ def add_refusals(result: dict[str, Any], **context: Any) -> dict[str, Any]:
             schema["additionalProperties"] = False
     for path in result["paths"].values():
         for method, operation in path.items():
+            if _is_choice(schemas, operation.get("requestBody")):
+                operation["requestBody"]["required"] = True
             for status, words in _refusals(method, operation).items():
                 operation["responses"].setdefault(status, _refusal(words))
+    _add_links(result["paths"])
     return result
+
+
+def _add_links(paths: dict[str, Any]) -> None:
+    """Say which answers hold the keys of which addresses, so that a program can walk from one to the next."""
+    operations = [(path, operation) for path, methods in paths.items() for operation in methods.values()]
+    named = {operation["operationId"]: operation for _, operation in operations}
+    for source, pointer, parameter, prefix in LINKS:
+        parameters = {parameter: f"$response.body#{pointer}"}
+        targets = [operation["operationId"] for path, operation in operations if path.startswith(prefix)]
+        links = {target: {"operationId": target, "parameters": parameters} for target in targets}
+        for status, response in named[source]["responses"].items():
+            if status.startswith("2"):
+                response.setdefault("links", {}).update(links)
+
+
+def _is_choice(schemas: dict[str, Any], body: dict[str, Any] | None) -> bool:
+    """Whether a body is one of several shapes, of which each needs a field: the framework does not look so deep."""
+    schema = body["content"]["application/json"]["schema"] if body else {}
+    return "oneOf" in schemas.get(schema.get("$ref", "").rpartition("/")[2], {})
 
 
 def _refusals(method: str, operation: dict[str, Any]) -> dict[str, str]:

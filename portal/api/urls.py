@@ -53,5 +53,5 @@ urlpatterns = [
     path("v1/chargeback/<month:month>/", charges.Month.as_view(), name="api-chargeback-month"),
     path("v1/chargeback/<month:month>/lines/", charges.Lines.as_view(), name="api-chargeback-lines"),
     path("v1/chargeback/<month:month>/close/", charges.Close.as_view(), name="api-chargeback-close"),
-    re_path(r"^.*$", Nowhere.as_view()),
+    re_path("", Nowhere.as_view()),  # everything else, line breaks included
 ]

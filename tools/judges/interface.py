@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from tools.judges.findings import CouldNotJudge, Finding, shape
 
 JUDGE = "schemathesis"
 SCHEMA = "/api/schema/"
+CONFIG = Path(__file__).resolve().parents[2] / "tests" / "judges" / "schemathesis.toml"
 PATIENCE = 150  # seconds for one person
 OPTIONS = (
     "--checks=all",
@@ -35,11 +37,16 @@ def judge(schemathesis: str, visitors: Sequence[Visitor], folder: Path) -> list[
 def question(schemathesis: str, visitor: Visitor, folder: Path) -> list[Finding]:
     report, log = folder / f"{visitor.role}.json", folder / f"{visitor.role}.log"
     report.unlink(missing_ok=True)
-    options = [*OPTIONS, f"--report-json-path={report}", *session(visitor)]
-    words = [schemathesis, "--no-color", "run", f"{visitor.base}{SCHEMA}?format=json", *options]
+    schema = folder / f"{visitor.role}.schema.json"
+    schema.write_bytes(visitor.get(SCHEMA).body)
+    options = [*OPTIONS, f"--url={visitor.base}", f"--report-json-path={report}"]
+    words = [schemathesis, "--no-color", f"--config-file={CONFIG}", "run", str(schema), *options]
+    environment = {**os.environ, **session(visitor)}
     with log.open("w", encoding="utf-8") as output:
         try:
-            subprocess.run(words, cwd=folder, stdout=output, stderr=output, check=False, timeout=PATIENCE)
+            subprocess.run(
+                words, cwd=folder, env=environment, stdout=output, stderr=output, check=False, timeout=PATIENCE
+            )
         except subprocess.TimeoutExpired:
             raise CouldNotJudge(f"schemathesis did not end within {PATIENCE} s; see {log}.") from None
     if not report.exists():
@@ -47,11 +54,12 @@ def question(schemathesis: str, visitor: Visitor, folder: Path) -> list[Finding]
     return findings(json.loads(report.read_text(encoding="utf-8")), f"as {visitor.role}; see {log.name}")
 
 
-def session(visitor: Visitor) -> list[str]:
-    """Headers that make schemathesis this person."""
-    ours, token = visitor.cookie("session"), visitor.cookie("csrf")
-    cookies = f"Cookie: {ours.name}={ours.value}; {token.name}={token.value}"
-    return ["-H", cookies, "-H", f"X-CSRFToken: {token.value}"]
+def session(visitor: Visitor) -> dict[str, str]:
+    """What makes schemathesis this person; the configuration reads it."""
+    return {
+        "BERTH_SESSION": visitor.cookie("session").value or "",
+        "BERTH_CSRF": visitor.cookie("csrf").value or "",
+    }
 
 
 def findings(report: dict[str, Any], example: str) -> list[Finding]:

@@ -65,7 +65,7 @@ def test_only_logging_in_needs_no_session_and_every_change_needs_the_token() -> 
         if path == "/api/v1/login/":
             assert "security" not in operation
             continue
-        expected = {"session": []} if method == "get" else {"session": [], "csrf": []}
+        expected = {"session": []} if method == "get" else {"session": [], "csrf_cookie": [], "csrf_token": []}
         assert operation["security"] == [expected], path
 
 
@@ -83,6 +83,18 @@ def test_bodies_are_closed_and_texts_and_numbers_are_bounded() -> None:
             assert {"minimum", "maximum"} <= set(field), field
         if field["type"] == "string":
             assert {"maxLength", "enum", "format", "pattern"} & set(field), field
+
+
+def test_links_lead_from_each_list_to_what_can_be_done_with_its_rows() -> None:
+    paths = document()["paths"]
+    links = paths["/api/v1/workloads/"]["post"]["responses"]["201"]["links"]
+
+    assert links["post_workloads_id_sleep"]["parameters"] == {"id": "$response.body#/id"}
+    linked = {
+        name for _, _, one in operations() for answer in one["responses"].values() for name in answer.get("links", {})
+    }
+    with_keys = {one["operationId"] for path, _, one in operations() if "{" in path}
+    assert with_keys <= linked
 
 
 def closed(schema: Any) -> Any:

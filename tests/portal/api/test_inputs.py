@@ -235,6 +235,7 @@ def test_a_wrong_filter(world: Any, ask: Ask, path: str, name: str, value: str) 
         "/chargeback/1066-10/",
         "/",
         "/%00/",
+        "/a%0Ab/",
     ],
 )
 def test_an_address_that_is_none(ask: Ask, path: str) -> None:
