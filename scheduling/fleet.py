@@ -4,16 +4,18 @@ Which physical card a pod got is the device plugin's business; what is told here
 filled in from its first card on. Queries do not grow with pools or nodes.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from fractions import Fraction as F
 from typing import Literal
+from uuid import UUID
 
 from django.db.models import Count, OuterRef, QuerySet, Subquery, Sum
 
-from scheduling.models import CardSpan, Cluster, CycleReport, Node, NodePool, Placement, Sample
+from scheduling.models import CardSpan, CycleReport, Node, NodePool, Placement, Sample, Workload
 from scheduling.planning import catalog
 from scheduling.planning.facts import DeviceFact, NodeFact, Sharing
 from scheduling.snapshot import node_fact
@@ -21,6 +23,7 @@ from scheduling.telemetry.idle import GAP
 
 State = Literal["held", "foreign", "sick", "free", "stranded", "waking", "cutting"]
 NOTHING = F(0)
+KEY = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,15 @@ class Totals:
         return max(NOTHING, self.cards - self.held - self.foreign - self.stranded - self.out_of_service)
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What one look came to, in sentences for people."""
+
+    report: CycleReport
+    actions: list[str]
+    failures: list[str]
+
+
 @dataclass(slots=True)
 class Holders:
     """What stands on the nodes: open placements by (cluster, node), and how busy each was seen."""
@@ -141,7 +153,7 @@ def pool_seen(pool: NodePool, rows: Sequence[Node], holders: Holders, *, most: i
     )
 
 
-def strays(now: datetime) -> QuerySet[Node]:
+def strays() -> QuerySet[Node]:
     """Nodes that belong to no pool that we know: seen, counted, and not used."""
     return Node.objects.filter(pool=None).select_related("cluster").order_by("cluster__name", "name")
 
@@ -236,7 +248,18 @@ def grades_of(pool: NodePool) -> dict[str, str]:
     return {grade: catalog.grades().get(grade, grade) for grade in sorted(grades)}
 
 
-def reports(cluster: Cluster | None = None) -> QuerySet[CycleReport]:
+def reports() -> QuerySet[CycleReport]:
     """What the last looks came to, newest first."""
-    found = CycleReport.objects.select_related("cluster")
-    return found.filter(cluster=cluster) if cluster else found
+    return CycleReport.objects.select_related("cluster")
+
+
+def told(found: Iterable[CycleReport]) -> list[Told]:
+    """Reports with the names of workloads in place of their keys. One query."""
+    rows = list(found)
+    keys = {UUID(key) for row in rows for text in (*row.actions, *row.failures) for key in KEY.findall(text)}
+    names = {str(pk): name for pk, name in Workload.objects.filter(pk__in=keys).values_list("pk", "name")}
+
+    def named(text: str) -> str:
+        return KEY.sub(lambda match: names.get(match[0], match[0]), text)
+
+    return [Told(row, [named(text) for text in row.actions], [named(text) for text in row.failures]) for row in rows]

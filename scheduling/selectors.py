@@ -1,6 +1,6 @@
 """Reading workloads for pages. Selectors return; they never write, and their queries do not grow with the rows."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from datetime import timedelta as td
@@ -111,13 +111,21 @@ def in_buckets(samples: Sequence[Sample], now: datetime) -> list[Bucket]:
     return found
 
 
-def idle_rule(workload: Workload, placement: Placement | None, *, fresh: bool, now: datetime) -> IdleRule:
-    """The rule in force for this workload, and its origin in words. One query at most."""
+def pool_of(placement: Placement | None) -> NodePool | None:
+    """The pool of a placement, which keeps only its name; None when it is gone."""
+    if placement is None:
+        return None
+    return NodePool.objects.filter(cluster=placement.cluster_id, name=placement.pool).first()
+
+
+def idle_rule(
+    workload: Workload, placement: Placement | None, pool: NodePool | None, *, fresh: bool, now: datetime
+) -> IdleRule:
+    """The rule in force for this workload, and its origin in words."""
     if workload.kind != Kind.WORKSPACE:
         return IdleRule(None, None, fresh, "Jobs do not sleep: they run to their end.")
     if placement is None:
         return IdleRule(None, None, False, "The rule of the pool in which it will run applies.")
-    pool = NodePool.objects.filter(cluster=workload.cluster_id, name=placement.pool).first()
     if pool is None:
         return IdleRule(None, None, fresh, f"Pool {placement.pool} is gone, and its rule with it.")
     if pool.idle_minutes is None:
@@ -137,12 +145,6 @@ def logs_of(workload: Workload, lines: int = LOG_LINES) -> Logs:
             return Logs(port.logs(placement.namespace, placement.pod, lines=lines))
     except ClusterError as error:
         return Logs("", f"The cluster {workload.cluster.name} did not hand out the log: {error}")
-
-
-def pools_by_name(names: Collection[tuple[int, str]]) -> Mapping[tuple[int, str], NodePool]:
-    """Pools by (cluster, name). One query."""
-    rows = NodePool.objects.filter(name__in={name for _, name in names})
-    return {(row.cluster_id, row.name): row for row in rows}
 
 
 def _bucket(since: datetime, samples: Sequence[Sample]) -> Bucket:

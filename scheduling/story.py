@@ -34,7 +34,7 @@ NEXT = {  # what would change it, and who can do that
     Reason.SUBMITTED: "The next look at the cluster decides, within seconds.",
     Reason.WAITING_FOR_APPROVAL: "It starts when a lead of the team approves the request, or accepts less.",
     Reason.WAITING_FOR_QUOTA: "Put one of the team's workloads to sleep or end it, or ask for more quota.",
-    Reason.WAITING_FOR_CAPACITY: "It starts when somebody gives back a card; a smaller or another flavor may be free now.",
+    Reason.WAITING_FOR_CAPACITY: "It starts when somebody gives back a card; another flavor may be free now.",
     Reason.WAITING_FOR_NODE: "Nothing to do: the provider is starting a node.",
     Reason.WAITING_FOR_CUT: "Nothing to do: an empty node is being cut to the slices it needs.",
     Reason.UNKNOWN_FLAVOR: "No pool offers this flavor any more: end it and ask for another.",

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from tenants.billing.days import Day
 
-WIDTH, HEIGHT = 620, 170
+WIDTH, HEIGHT = 400, 150
 BASE = 18  # of the axis below the bars
 
 

@@ -31,7 +31,7 @@ from tenants.errors import Refused
 
 MONTHS_PER_PAGE = 12
 LINES_PER_PAGE = 50
-PEOPLE_SHOWN = 12
+PEOPLE_PER_PAGE = 25
 FINDINGS_SHOWN = 5
 
 
@@ -140,8 +140,7 @@ def month_page(request: HttpRequest, period: str, *, refusal: str = "", status: 
     context = {
         "report": report,
         "tables": report.tables,
-        "people": report.tables.by_person[:PEOPLE_SHOWN],
-        "more_people": len(report.tables.by_person) - PEOPLE_SHOWN,
+        "people": paged(request, report.tables.by_person, name="people", size=PEOPLE_PER_PAGE),
         "bars": bars_of(days_of(period, teams=teams)),
         "before": change_from(report, teams),
         "today": so_far(start_of_today(now), now, teams=teams),
@@ -162,7 +161,9 @@ def idle_amount(report: MonthReport) -> Any:
 
 
 def change_from(report: MonthReport, teams: Collection[UUID] | None) -> dict[str, Any] | None:
-    """How the charged sum compares with the month before; None where there was none."""
+    """How a whole month's charged sum compares with the month before; None where there is nothing to compare."""
+    if report.posted_until is None or report.posted_until < report.until:
+        return None
     first = first_day(report.period)
     earlier = f"{first.year - (first.month == 1):04d}-{(first.month - 2) % 12 + 1:02d}"
     if not Statement.objects.filter(period=earlier).exists():

@@ -51,8 +51,8 @@ def index(request: HttpRequest) -> HttpResponse:
         "pools": [drawn(one, stand) for one in fleet.pools_seen(list(turned), now, most=NODES_DRAWN)],
         "totals": fleet.totals(pools),
         "clusters": Cluster.objects.all(),
-        "strays": list(fleet.strays(now)[:NODES_DRAWN]),
-        "reports": fleet.reports()[:REPORTS_SHOWN],
+        "strays": list(fleet.strays()[:NODES_DRAWN]),
+        "reports": fleet.told(fleet.reports()[:REPORTS_SHOWN]),
         "operates": stand.is_operator,
         "paces": PACES if paces_here(stand) else (),
         "topic": fleet_topic(),
@@ -84,7 +84,8 @@ def pool(request: HttpRequest, pk: int) -> HttpResponse:
 def reports(request: HttpRequest) -> HttpResponse:
     if not stand_of(request).is_operator:
         raise NotAllowed("Only the operator reads what the cycle did in detail: it names the workloads of all teams.")
-    return show(request, "fleet/reports.html", {"page": paged(request, fleet.reports()), "operates": True})
+    turned = paged(request, fleet.reports())
+    return show(request, "fleet/reports.html", {"page": turned, "reports": fleet.told(turned), "operates": True})
 
 
 @action

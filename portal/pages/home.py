@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
-from zoneinfo import ZoneInfo
+from decimal import Decimal
 
-from django.conf import settings
+from django.db.models import Sum
 from django.http import HttpRequest, HttpResponse
 
 from portal.pages.doors import now_of, page, show, stand_of
@@ -13,18 +12,24 @@ from portal.pages.quotas import Line, held_by_me, line_of
 from portal.pages.workloads import rows_of
 from scheduling import fleet, selectors
 from scheduling.announce import fleet_topic, person_topic, team_topic, workload_topic
-from scheduling.handover import SoFar, so_far
+from scheduling.handover import SoFar, live_lines, so_far
 from scheduling.holdings import holdings
-from scheduling.models import Cluster, NodePool, Workload
+from scheduling.models import Cluster, NodePool, Placement, Workload
+from scheduling.offers import Offer, Sizes, offers
+from scheduling.planning.facts import Kind as Kinds
 from scheduling.planning.facts import Phase
 from tenants.access import Standing
-from tenants.billing.rating import month_bounds, period_of
+from tenants.billing import house
+from tenants.billing.models import from_micro
+from tenants.billing.rating import Kind, month_bounds, period_of
+from tenants.billing.selectors import lines_of
 from tenants.models import QuotaRequest, RequestState, Role, Team
 from tenants.quota import NOTHING
 
 WORKLOADS_SHOWN = 8
 TEAMS_SHOWN = 4
 REQUESTS_SHOWN = 5
+OFFERS_SHOWN = 4
 MOST_TEAM_TOPICS = 20
 
 
@@ -37,17 +42,19 @@ class TeamQuota:
 @page
 def home(request: HttpRequest) -> HttpResponse:
     stand, now = stand_of(request), now_of(request)
-    mine = list(shown_workloads(stand)[:WORKLOADS_SHOWN])
+    mine = list(selectors.listed(stand, mine=not oversees(stand))[:WORKLOADS_SHOWN])
     runs = stand.teams_with(Role.RESEARCHER, Role.LEAD)
     context = {
         "rows": rows_of(mine, now),
         "runs": bool(runs),
-        "whose": "The team’s workloads" if stand.teams_with(Role.LEAD) else "Your workloads",
+        "own_only": not oversees(stand),
         "quotas": quota_lines(stand, runs[:TEAMS_SHOWN], now),
         "to_decide": to_decide(stand),
         "offers": offers_to(stand),
         "cost": cost_this_month(stand, now),
-        "month": period_of(now, ZoneInfo(settings.BERTH_ZONE)),
+        "own": own_cost(stand, now) if runs else None,
+        "now_offers": startable(stand, runs, now),
+        "month": period_of(now, house.zone()),
         "totals": fleet.totals(NodePool.objects.all()),
         "troubles": troubles() if stand.is_operator else [],
         "operates": stand.is_operator,
@@ -56,10 +63,9 @@ def home(request: HttpRequest) -> HttpResponse:
     return show(request, "home/home.html", context, part="home/_live.html")
 
 
-def shown_workloads(stand: Standing) -> Any:
-    """One's own that have not ended; for a lead and the operator those of all in view."""
-    leads = bool(stand.teams_with(Role.LEAD)) or stand.is_operator
-    return selectors.listed(stand, mine=not leads)
+def oversees(stand: Standing) -> bool:
+    """Whether the work of others is this person's business at first sight."""
+    return bool(stand.teams_with(Role.LEAD)) or stand.is_operator
 
 
 def quota_lines(stand: Standing, teams: list[Team], now: datetime) -> list[TeamQuota]:
@@ -90,8 +96,26 @@ def cost_this_month(stand: Standing, now: datetime) -> SoFar | None:
     billed = None if stand.sees_all_charges() else stand.billed()
     if billed == []:
         return None
-    zone = ZoneInfo(settings.BERTH_ZONE)
+    zone = house.zone()
     return so_far(month_bounds(period_of(now, zone), zone)[0], now, teams=billed)
+
+
+def own_cost(stand: Standing, now: datetime) -> Decimal:
+    """What the person's own workloads have cost this month, posted or not. Four queries."""
+    period = period_of(now, house.zone())
+    since = month_bounds(period, house.zone())[0]
+    posted = lines_of(period, kind=Kind.USE, member=stand.user).aggregate(micro=Sum("amount_micro", default=0))["micro"]
+    lines = live_lines(now, placements=Placement.objects.filter(workload__owner=stand.user))
+    live = [line.amount for line in lines if line.piece.started_at >= since and line.amount is not None]
+    return from_micro(posted) + sum(live, Decimal(0))
+
+
+def startable(stand: Standing, teams: list[Team], now: datetime) -> list[Offer]:
+    """The cheapest offers that would start now in the person's first team."""
+    if not teams:
+        return []
+    found = offers(teams[0], stand.user, kind=Kinds.WORKSPACE, sizes=Sizes(), now=now)
+    return [one for one in found if one.starts == "now" and one.per_hour is not None][:OFFERS_SHOWN]
 
 
 def troubles() -> list[str]:

@@ -7,8 +7,8 @@ from scheduling.fleet import NodeSeen, Unit
 from scheduling.models import Placement
 from tenants.access import Standing
 
-SIDE = 24  # of a card
-GAP = 4
+SIDE = 28  # of a card
+GAP = 5
 COLUMNS = 4
 UNKNOWN_BUSY = "nobody says how busy"
 
@@ -23,6 +23,7 @@ class Rect:
     height: str
     kind: str
     title: str = ""
+    round: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,11 @@ class Tile:
     rects: list[Rect]
     words: str  # the picture in a sentence
     condition: str
+
+    @property
+    def short(self) -> str:
+        """The name without its domain."""
+        return self.name.partition(".")[0]
 
 
 def tile_of(node: NodeSeen, stand: Standing) -> Tile:
@@ -56,7 +62,7 @@ def tile_of(node: NodeSeen, stand: Standing) -> Tile:
 
 def waking_tile(cards: int) -> Tile:
     """A node that the provider has been asked for."""
-    rects = [Rect(*numbers(*place_of(index), SIDE, SIDE), "waking") for index in range(cards)]
+    rects = [Rect(*numbers(*place_of(index), SIDE, SIDE), "waking", round=True) for index in range(cards)]
     rows, columns = -(-cards // COLUMNS), min(COLUMNS, cards)
     size = columns * (SIDE + GAP) - GAP, rows * (SIDE + GAP) - GAP
     return Tile("waking", *size, rects, f"a node with {cards} cards is waking", "waking")
@@ -83,9 +89,9 @@ def card_rects(card: list[Unit], x: float, y: float, stand: Standing) -> list[Re
 def unit_rects(unit: Unit, box: tuple[float, float, float, float], stand: Standing) -> list[Rect]:
     title = title_of(unit, stand)
     if unit.state != "held":
-        return [Rect(*numbers(*box), unit.state, title)]
+        return [Rect(*numbers(*box), unit.state, title, round=unit.share == 1)]
     if unit.busy is None:
-        return [Rect(*numbers(*box), "held-unknown", title)]
+        return [Rect(*numbers(*box), "held-unknown", title, round=unit.share == 1)]
     x, y, width, height = box
     if unit.share == 1:
         filled = height * unit.busy
@@ -93,7 +99,8 @@ def unit_rects(unit: Unit, box: tuple[float, float, float, float], stand: Standi
     else:
         inner = (x, y, width * unit.busy, height)
     kind = "busy" if unit.share == 1 else "busy-part"
-    return [Rect(*numbers(*box), "held" if unit.share == 1 else "held-part", title), Rect(*numbers(*inner), kind)]
+    outer = Rect(*numbers(*box), "held" if unit.share == 1 else "held-part", title, round=unit.share == 1)
+    return [outer, Rect(*numbers(*inner), kind)]
 
 
 def title_of(unit: Unit, stand: Standing) -> str:

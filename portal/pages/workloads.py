@@ -138,6 +138,7 @@ def facts_of(request: HttpRequest, workload: Workload) -> dict[str, Any]:
     """Everything on the page of one workload."""
     now, stand = now_of(request), stand_of(request)
     placement = selectors.last_placement(workload)
+    pool = selectors.pool_of(placement)
     steps = selectors.recent_steps(workload)
     readings = selectors.samples_of(workload, now)
     fresh = bool(readings) and now - readings[-1].at <= selectors.GAP and workload.phase == Phase.RUNNING
@@ -145,6 +146,7 @@ def facts_of(request: HttpRequest, workload: Workload) -> dict[str, Any]:
         "workload": workload,
         "topic": workload_topic(workload.pk),
         "placement": placement,
+        "pool": pool,
         "open": bool(placement and placement.ended_at is None),
         "story": story_of(steps, now),
         "next": NEXT.get(Reason(workload.phase_reason), "") if workload.phase == Phase.WAITING else "",
@@ -152,7 +154,7 @@ def facts_of(request: HttpRequest, workload: Workload) -> dict[str, Any]:
         "mean_busy": mean_busy(readings),
         "buckets": selectors.in_buckets(readings, now),
         "has_readings": bool(readings),
-        "idle": selectors.idle_rule(workload, placement, fresh=fresh, now=now),
+        "idle": selectors.idle_rule(workload, placement, pool, fresh=fresh, now=now),
         "cost": cost_so_far(workload, now),
         "per_hour": price_of(workload, prices_at(now)),
         "ends_at": workload.first_ran_at + td(hours=workload.hours)

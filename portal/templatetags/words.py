@@ -184,7 +184,7 @@ def minutes_words(value: int | None) -> str:
 
 @register.simple_tag(takes_context=True)
 def moment(context: template.Context, value: datetime | None, style: str = "") -> str:
-    """A time in the organisation's zone: today only the clock, else with the day. `style` "day" leaves the clock out."""
+    """A time in the organisation's zone: today only the clock, else the day too; `style` day has no clock."""
     if value is None:
         return UNKNOWN
     zone = ZoneInfo(settings.BERTH_ZONE)

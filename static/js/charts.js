@@ -44,12 +44,13 @@ function options(place) {
     ...sizeOf(place),
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), zone),
     fmtDate: () => uPlot.fmtDate("{HH}:{mm}"),
+    padding: [10, 8, 0, 0],
     legend: { show: false },
     cursor: { points: { size: 7 }, drag: { x: false, y: false } },
     scales: { x: { range: lastHour }, y: { range: (_, low, high) => [0, Number(place.dataset.top) || Math.max(1, high * 1.2)] } },
     axes: [
-      { ...axis, space: 80 },
-      { ...axis, size: 64, space: 34, values: (_, splits) => splits.map((value) => `${+value.toFixed(1)} ${place.dataset.unit}`) },
+      { ...axis, space: 80, size: 28 },
+      { ...axis, size: 62, space: 30, values: (_, splits) => splits.map((value) => `${+value.toFixed(1)} ${place.dataset.unit}`) },
     ],
     series: [{}, { stroke: colour(line), fill: colour(fill), width: 2, points: { show: false }, spanGaps: false }],
   };

@@ -11,11 +11,13 @@ let socket = null;
 let failures = 0;
 let watched = "";
 let soon = 0;
+const stale = new Set(); // ids of parts that have to be fetched again
 
 connect();
 every(1000, tickClocks);
 every(1000, fetchStale);
 document.addEventListener("htmx:afterSettle", watch);
+document.addEventListener("htmx:afterSettle", fetchStale);
 document.addEventListener("visibilitychange", () => document.hidden || refresh());
 
 function connect() {
@@ -74,7 +76,7 @@ function announce({ workload, phase }) {
 // Fetch fragments again: those that listen to this kind of event, or all. Events that come together are one.
 function refresh(what = "") {
   for (const part of document.querySelectorAll("[data-refresh]")) {
-    if (!what || part.dataset.refresh.split(" ").includes(what)) part.dataset.stale = "yes";
+    if (!what || part.dataset.refresh.split(" ").includes(what)) stale.add(part.id);
   }
   clearTimeout(soon);
   soon = setTimeout(fetchStale, 60);
@@ -85,18 +87,20 @@ function fetchStale() {
   for (const part of document.querySelectorAll("[data-refresh]")) {
     part.dataset.fetched ??= Date.now();
     const old = Date.now() - part.dataset.fetched >= patience && !document.hidden;
-    if ((part.dataset.stale || old) && !isBusy(part)) fetchAgain(part);
+    if ((stale.has(part.id) || old) && !isBusy(part)) fetchAgain(part);
   }
 }
 
 function fetchAgain(part) {
-  delete part.dataset.stale;
+  stale.delete(part.id);
   part.dataset.fetched = Date.now();
   window.htmx?.trigger(part, "refresh");
 }
 
-// Nobody's half-written words are swept away, and nothing closes under somebody's hand.
+// Nobody's half-written words are swept away, and nothing closes under somebody's hand. What is already being fetched
+// is fetched once more afterwards: an event may have come just after the server had looked.
 function isBusy(part) {
+  if (part.classList.contains("htmx-request")) return true;
   const writing = part.contains(document.activeElement) && document.activeElement.matches("input, textarea, select");
   return writing || document.querySelector("details.drop[open]") || part.querySelector("details[open] form");
 }

@@ -11,14 +11,15 @@ export function say(words) {
 
 // The clock of the page: simulated time may run faster than ours.
 const loaded = Date.now();
+const CLOCK = {
+  timeZone: "UTC", weekday: "short", day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit",
+};
 
 export function tickClocks() {
   for (const clock of document.querySelectorAll("[data-clock]")) {
     const start = Date.parse(clock.dateTime.slice(0, 19) + "Z");
     const now = new Date(start + (Date.now() - loaded) * Number(clock.dataset.rate));
-    clock.textContent = now.toLocaleString("en-GB", {
-      timeZone: "UTC", weekday: "short", day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit",
-    });
+    clock.textContent = now.toLocaleString("en-GB", CLOCK).replace(",", "");
   }
 }
 
