@@ -58,6 +58,10 @@ CHOICES: dict[str, tuple[list[Piece], list[tuple[str, str]]]] = {
         [host("n1"), host("n2"), *[slice_of(f"w{i}", "3g.20gb") for i in range(3)]],
         [("n1", "all-3g.20gb"), ("n2", "all-balanced")],
     ),
+    "who fits on a present node does not sway the layout": (
+        [host("n1", "all-2g.10gb"), host("n2"), BIG, *[slice_of(f"s{i}", "1g.5gb", 5) for i in range(2)]],
+        [("n1", "all-3g.20gb")],
+    ),
     "the least change among equals": (
         [host("n1"), host("n2", "all-2g.10gb"), BIG],
         [("n2", "all-3g.20gb")],
@@ -129,6 +133,12 @@ def test_cutting(pieces: list[Piece], expected: list[tuple[str, str]]) -> None:
 
 def test_a_pool_without_layouts_is_never_cut() -> None:
     assert cuts(host("n1"), BIG, of=pool("mig").a100(1).mig("all-1g.5gb").fixed()) == []
+
+
+def test_a_pool_of_whole_cards_is_never_cut_whatever_its_layouts() -> None:
+    whole = pool("mig").a100(1).having(layouts=LAYOUTS).fixed()
+
+    assert cuts(node("n1", "mig").a100(1), BIG, of=whole) == []
 
 
 def test_a_node_of_no_pool_is_never_cut() -> None:
@@ -210,7 +220,14 @@ def test_a_cut_that_was_ordered_is_not_ordered_again() -> None:
 
 
 def test_a_failed_cut_tells_the_operator_what_to_do() -> None:
-    problems = failed_cuts([host("n2").cutting("all-3g.20gb", "failed").fact(), host("n1").fact()])
+    hosts = [
+        host("n4").cutting("all-3g.20gb"),
+        host("n3").having(mig_state="failed"),  # somebody else's cut
+        host("n2").cutting("all-3g.20gb", "failed"),
+        host("n1"),
+    ]
+
+    problems = failed_cuts(one.fact() for one in hosts)
 
     assert [(one.where, one.field) for one in problems] == [("n2", "metadata.labels[nvidia.com/mig.config.state]")]
     assert "could not cut it to all-3g.20gb" in problems[0].text

@@ -34,6 +34,7 @@ BAD: dict[str, tuple[Any, str, str]] = {
     "cards that are true": ([entry(devices=[True])], "[0].devices", "does not say which cards"),
     "no cards": ([entry(devices=[])], "[0].devices", "does not say which cards"),
     "a card twice": ([entry(devices=[1, 1])], "[0].devices", "does not say which cards"),
+    "a card by name among numbers": ([entry(devices=[0, "1"])], "[0].devices", "does not say which cards"),
     "a card below zero": ([entry(), entry(devices=[-1])], "[1].devices", "does not say which cards"),
     "a field that does not exist": ([entry(mig_device={})], "[0].mig-device", "No such field"),
     "enabled in words": ([entry(mig_enabled="yes")], "[0].mig-enabled", "true or false"),

@@ -103,6 +103,15 @@ REFUSALS = {
             "That is more than the 4 granted: ask your lead for a grant."
         ),
     ),
+    "more than the team's, but not with one's own": (
+        quota(2, own={1: 3}),
+        workload("a").whole(3).running_on("n"),
+        workload("b").whole(4),
+        (
+            "Vision holds 0 of 2 cards of H100 80GB, and you hold 3 of 3 of your own; this needs 4. "
+            "It starts when 2 cards are given back, or ask your lead for more."
+        ),
+    ),
     "over quota": (
         quota(4),
         workload("a").whole(6).running_on("n"),

@@ -35,6 +35,11 @@ FREE: dict[str, tuple[list[Piece], WorkloadBuilder, int]] = {
         ONE,
         5,
     ),
+    "what is placed holds, whatever became of its last pod": (
+        [node("n1").h100(8), workload("a").whole(3).placed_on("n1"), pod("a", "n1").holding(3).ended(1)],
+        ONE,
+        5,
+    ),
     "a sick card cannot be given out": ([node("n1").h100(8).sick(1)], ONE, 7),
     "eight hold on seven: zero, not minus one": (
         [node("n1").h100(8).sick(1), *[workload(f"w{i}").running_on("n1") for i in range(8)]],
@@ -130,6 +135,12 @@ def test_it_does_not_fit(pieces: list[Piece], need: WorkloadBuilder) -> None:
     assert fleet_of(look(*pieces)).best(need.fact()) is None
 
 
+def test_it_fits_to_the_last_mebibyte() -> None:
+    picture = look(node("n1").host(8, 64), foreign("x", "n1").holding(1).having(cpu_milli=1000, memory_mib=1024))
+
+    assert fleet_of(picture).best(workload("next").beside(7, 63).fact()) is not None
+
+
 CHOICES: dict[str, tuple[list[Piece], WorkloadBuilder, str]] = {
     "the fullest that fits": (
         [node("n1"), node("n2"), node("n3"), workload("a").whole(6).running_on("n2")],
@@ -207,6 +218,8 @@ def test_stock_is_told_by_pool() -> None:
     key = Key("h100-80gb", workload("w").fact().flavor.capacity, workload("w").fact().flavor.sharing, "", 1)
 
     assert fleet.stock(key) == {"a": (10, 16, 8), "b": (8, 8, 8)}
+    fleet.take(fleet.spaces["n3"], workload("all").whole(8).fact())
+    assert fleet.stock(key) == {"a": (10, 16, 8), "b": (0, 8, 0)}
 
 
 def test_a_device_that_offers_the_same_twice_counts_once() -> None:

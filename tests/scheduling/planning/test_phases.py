@@ -193,6 +193,9 @@ TAKEN = {
     "its node and its pod are gone": Case(
         running().having(node="gone"), THERE, [], (Phase.WAITING, Reason.NODE_LOST), "Node gone is gone."
     ),
+    "where it runs is not known, so that is not lost": Case(
+        running().having(node=""), THERE, [pod("a", "").having(phase="Unknown", ready=False)]
+    ),
     "its node is silent for five minutes": Case(
         running(),
         THERE,

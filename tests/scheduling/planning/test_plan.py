@@ -151,6 +151,23 @@ WAITING: dict[str, tuple[list[Piece], Reason, str]] = {
             "It starts when enough is given back."
         ),
     ),
+    "two pools are full": (
+        [POOL, pool("other").h100(1).fixed(), N1, *FULL, workload("a")],
+        Reason.WAITING_FOR_CAPACITY,
+        (
+            "It needs 1 whole card of H100 80GB with 4 CPU and 16 GiB of memory. Pool h100: 0 of 8 free; "
+            "it is at its most, 1 node. Pool other: no such node in service. It starts when enough is given back."
+        ),
+    ),
+    "four pools are full": (
+        [POOL, *[pool(f"other{i}").h100(1).fixed() for i in range(3)], N1, *FULL, workload("a")],
+        Reason.WAITING_FOR_CAPACITY,
+        (
+            "It needs 1 whole card of H100 80GB with 4 CPU and 16 GiB of memory. Pool h100: 0 of 8 free; "
+            "it is at its most, 1 node. Pool other0: no such node in service. "
+            "2 more pools cannot hold it now either. It starts when enough is given back."
+        ),
+    ),
     "nodes outside of pools": (
         [node("n1", "").h100(1).cordoned(), node("n2", "").h100(1), workload("b").running_on("n2"), workload("a")],
         Reason.WAITING_FOR_CAPACITY,

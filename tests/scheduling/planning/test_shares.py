@@ -44,7 +44,7 @@ def test_a_flavor_says_what_it_is_and_what_isolates_it(name: str, words: str) ->
 
     assert flavor is not None
     assert flavor.sku == name
-    assert flavor_words(flavor, catalog.model(flavor.model)) == words
+    assert flavor_words(flavor, catalog.model(flavor.model)) == flavor_words(flavor) == words
     assert len(words) <= 160
 
 
@@ -116,6 +116,7 @@ OFFERS: dict[str, tuple[PoolBuilder, list[tuple[str, F]]]] = {
     ),
     "a layout of another board": (pool("p").h100().mig("all-1g.5gb"), []),
     "slices of a card that has none": (pool("p").a10g().mig("all-1g.5gb"), []),
+    "slices of a card that nobody knows": (pool("p").cards("New-Card", 4).mig("all-1g.5gb"), []),
     "an unknown card of unknown memory": (pool("p").cards("New-Card", 4), []),
 }
 
