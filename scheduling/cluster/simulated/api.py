@@ -6,19 +6,17 @@ delete through here too, so that quota and validation hold for the pods of a Sta
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from datetime import timedelta as td
 from random import Random
 from typing import Any
 
-from . import defaults, errors, fields, patch, quota, validation
+from . import defaults, errors, fields, patch, quota, shapes, validation
 from .clock import moment, stamp
-from .errors import ApiError
 from .fields import Manager
-from .kinds import BY_PLURAL, Document, Key, Kind, copy, key_of
+from .kinds import BY_PLURAL, Document, Key, Kind, copy, decoded, key_of
 from .store import Store
 
 JSON_PATCH = "application/json-patch+json"
@@ -124,6 +122,8 @@ class Api:
             return self.apply(kind, namespace, name, body, subresource=subresource, manager=manager, force=force)
         live = self.get(kind, namespace, name)
         document = patched(kind, live, body, style)
+        shapes.check(kind, document)
+        document["metadata"] = document.get("metadata") or {}
         return self.commit(kind, live, document, subresource, Manager(manager or "unknown", subresource=subresource))
 
     def apply(
@@ -168,6 +168,8 @@ class Api:
 
     def check_same_object(self, kind: Kind, live: Document, metadata: Document) -> None:
         name, mine = live["metadata"]["name"], live["metadata"]
+        if kind.namespaced and metadata.setdefault("namespace", mine["namespace"]) != mine["namespace"]:
+            raise errors.bad_request("the namespace of the object does not match the namespace on the request")
         if metadata.get("name") != name:
             raise errors.bad_request(
                 f"the name of the object ({metadata.get('name')}) does not match the name on the URL ({name})"
@@ -266,7 +268,7 @@ class Api:
         """The body as a document of this kind in this namespace; BadRequest when it is another thing."""
         if not isinstance(body, dict):
             raise errors.bad_request("the body of the request is no object")
-        document: Document = copy(body)
+        document: Document = decoded(body)
         said = (document.get("apiVersion") or kind.api_version, document.get("kind") or kind.kind)
         if said != (kind.api_version, kind.kind):
             raise errors.bad_request(
@@ -274,13 +276,13 @@ class Api:
                 f"({kind.api_version}, {kind.kind})"
             )
         document["apiVersion"], document["kind"] = kind.api_version, kind.kind
-        metadata = document.setdefault("metadata", {}) or {}
-        check_metadata_shape(metadata)
+        metadata = document.get("metadata") or {}
+        document["metadata"] = metadata
+        shapes.check(kind, document)
         if kind.namespaced and metadata.setdefault("namespace", namespace) != namespace:
             raise errors.bad_request(
                 "the namespace of the provided object does not match the namespace sent on the request"
             )
-        document["metadata"] = metadata
         return document
 
     def finish(self, kind: Kind, document: Document, old: Document | None) -> None:
@@ -303,7 +305,7 @@ class Api:
 
 def patched(kind: Kind, live: Document, body: Any, style: str) -> Document:
     if style == JSON_PATCH:
-        return patch.json_patch(live, body)
+        return dict(decoded(patch.json_patch(live, body)))
     if not isinstance(body, dict):
         raise errors.bad_request("the body of the patch is no object")
     if style == MERGE_PATCH:
@@ -313,8 +315,7 @@ def patched(kind: Kind, live: Document, body: Any, style: str) -> Document:
     else:
         accepted = [JSON_PATCH, MERGE_PATCH, APPLY_PATCH] + ([] if kind.is_custom else [STRATEGIC_PATCH])
         raise errors.unsupported_media_type(f"accepted media types include: {', '.join(accepted)}")
-    check_metadata_shape(result.get("metadata") or {})
-    return dict(copy(result))
+    return dict(decoded(result))
 
 
 def part_of(wish: Document, subresource: str, kind: Kind) -> Document:
@@ -353,27 +354,6 @@ def check_preconditions(kind: Kind, live: Document, options: DeleteOptions) -> N
         if wanted and wanted != metadata[field]:
             why = f"Precondition failed: {word} in precondition: {wanted}, {word} in object meta: {metadata[field]}"
             raise errors.conflict(kind, name, why)
-
-
-def check_metadata_shape(metadata: Any) -> None:
-    """Labels and annotations are text; anything else does not decode."""
-    if not isinstance(metadata, dict):
-        raise errors.bad_request("metadata is no object")
-    for field in ("name", "namespace", "generateName", "uid", "resourceVersion"):
-        if not isinstance(metadata.get(field, ""), str):
-            raise errors.bad_request(f"json: cannot unmarshal {json.dumps(metadata[field])} into metadata.{field}")
-    for field in ("labels", "annotations"):
-        for key, value in pairs(metadata.get(field) or {}, field):
-            if not isinstance(value, str):
-                raise errors.bad_request(
-                    f"json: cannot unmarshal {json.dumps(value)} into metadata.{field}[{key}] of type string"
-                )
-
-
-def pairs(mapping: Any, field: str) -> Iterator[tuple[str, Any]]:
-    if not isinstance(mapping, dict):
-        raise ApiError(400, "BadRequest", f"json: cannot unmarshal {json.dumps(mapping)} into metadata.{field}")
-    yield from mapping.items()
 
 
 def skeleton(document: Document) -> Document:

@@ -88,3 +88,12 @@ def copy(value: Any) -> Any:
     if isinstance(value, list):
         return [copy(item) for item in value]
     return value
+
+
+def decoded(value: Any) -> Any:
+    """A deep copy as decoding leaves it: a field that is null is not there."""
+    if isinstance(value, dict):
+        return {key: decoded(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [decoded(item) for item in value]
+    return value

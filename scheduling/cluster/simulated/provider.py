@@ -43,9 +43,8 @@ class Provider(Controller):
         elif key.plural == "machines":
             self.machine(key)
         else:
-            for machine in self.world.store.documents["machines"]:
-                if machine.name == key.name:
-                    self.machine(machine)
+            for machine in [one for one in self.world.store.documents["machines"] if one.name == key.name]:
+                self.machine(machine)
 
     # Pools
 

@@ -205,6 +205,9 @@ def stateful_set_problems(document: Document) -> list[Cause]:
     found = list(template_problems(template, spec.get("selector")))
     if (template.get("spec") or {}).get("restartPolicy", "Always") != "Always":
         found.append(unsupported("spec.template.spec.restartPolicy", template["spec"]["restartPolicy"], ("Always",)))
+    for index, claim in enumerate(spec.get("volumeClaimTemplates") or []):
+        if not (claim.get("metadata") or {}).get("name"):
+            found.append(required(f"spec.volumeClaimTemplates[{index}].metadata.name"))
     return found + list(count_problems(spec, "replicas"))
 
 
