@@ -8,6 +8,7 @@ from datetime import timedelta as td
 from fractions import Fraction as F
 from uuid import UUID
 
+from scheduling.cluster_checks import against_cluster
 from scheduling.handover import chunks, complete_until, facts_of, first_hour
 from scheduling.models import CardSpan, Cluster, Node, Placement, Workload
 from scheduling.planning.facts import HOLDING
@@ -42,6 +43,12 @@ def stale_clusters(look: Look) -> Iterator[Finding]:
         elif look.now - cluster.seen_at > look.patience:
             ago = counted((look.now - cluster.seen_at) // td(minutes=1), "minute")
             yield Finding("stale-cluster", cluster.name, f"It was last seen {ago} ago.{trouble}")
+
+
+def tables_and_clusters(look: Look) -> Iterator[Finding]:
+    """Nodes, objects and pods as each cluster says now, against the tables."""
+    for cluster in Cluster.objects.all():
+        yield from against_cluster(cluster, look.now)
 
 
 def open_placements(look: Look) -> Iterator[Finding]:
@@ -138,6 +145,7 @@ def set_aside(look: Look) -> list[Finding]:
 
 CHECKS: dict[str, Callable[[Look], Iterable[Finding]]] = {
     "stale clusters": stale_clusters,
+    "tables and clusters": tables_and_clusters,
     "open placements": open_placements,
     "holding without placement": holding_without_placement,
     "uncounted cards": uncounted_cards,

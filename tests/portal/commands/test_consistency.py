@@ -19,6 +19,12 @@ from tests.portal.commands.running import run
 from tests.scheduling.past import LATE, Past, today
 
 
+@pytest.fixture(autouse=True)
+def no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No cluster stands behind this world; tests/scheduling/test_cluster_checks.py asks one."""
+    monkeypatch.setattr("scheduling.consistency.against_cluster", lambda *_: [])
+
+
 @pytest.fixture
 def past(world: Any) -> Past:
     """Four hours with one stay in them, handed over; one workload runs at LATE."""
