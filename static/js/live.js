@@ -1,6 +1,6 @@
 // One socket per page. Events say that something changed: fragments are fetched again, meters move without a request.
 // Without a socket fragments are fetched every ten seconds; with one, every minute, which heals whatever was lost.
-import { every, say, tickClocks } from "./page.js";
+import { every, grow, say, tickClocks } from "./page.js";
 
 const SILENT = 10_000;
 const HEARD = 60_000;
@@ -15,6 +15,7 @@ const stale = new Set(); // ids of parts that have to be fetched again
 
 connect();
 every(1000, tickClocks);
+every(1000, grow);
 every(1000, fetchStale);
 document.addEventListener("htmx:afterSettle", watch);
 document.addEventListener("htmx:afterSettle", fetchStale);
@@ -29,7 +30,6 @@ function connect() {
 }
 
 function opened() {
-  if (failures) refresh();
   failures = 0;
   watched = "";
   watch();
@@ -59,13 +59,19 @@ function watch() {
 }
 
 function hear(event) {
-  if (event.what === "watching") show("live", "live");
+  if (event.what === "watching") heard();
   else if (event.what === "meter") move(event);
   else if (event.what === "missed" || event.what === "lost") refresh();
   else {
     if (event.what === "phase") announce(event);
     refresh(event.what);
   }
+}
+
+// From now on events come. What happened between the server's look and now is fetched once.
+function heard() {
+  show("live", "live");
+  refresh();
 }
 
 function announce({ workload, phase }) {
