@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ import redis
 
 from portal import guesses
 from portal.guesses import OF_ONE, OF_PAIR, WINDOW, Guess, forget, note_failure, seconds_to_wait
+from scheduling.announce import connection
 
 HERE, THERE = "192.0.2.1", "192.0.2.2"
 
@@ -26,7 +28,7 @@ class Away:
 
 @pytest.fixture(params=["with Redis", "without"], autouse=True)
 def _counters(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    guesses.connection().flushdb()
+    connection().flushdb()
     if request.param == "without":
         monkeypatch.setattr(guesses, "connection", Away)
     yield
@@ -80,9 +82,9 @@ def test_a_success_forgets_the_failures_before_it() -> None:
 def test_failures_are_forgotten_after_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guesses, "connection", Away)
     fail(OF_PAIR)
-    later = guesses.time.monotonic() + WINDOW + 1
+    later = time.monotonic() + WINDOW + 1
 
-    monkeypatch.setattr(guesses.time, "monotonic", lambda: later)
+    monkeypatch.setattr("portal.guesses.time.monotonic", lambda: later)
 
     assert seconds_to_wait(Guess("robin", HERE)) == 0
     fail(1)

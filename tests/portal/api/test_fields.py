@@ -161,7 +161,7 @@ def test_what_it_refuses_is_not_valid_by_its_document(name: str, sent: Any) -> N
 
 def test_a_missing_value_is_named() -> None:
     field = Whole(1, 5)
-    field.bind("count", None)  # type: ignore[arg-type]
+    field.bind("count", None)
 
     with pytest.raises(ValidationError, match=re.escape("Give a value for count.")):
         field.run_validation()

@@ -13,6 +13,7 @@ from django.conf import settings
 from django.test import Client
 
 from portal import guesses
+from scheduling.announce import connection
 from tests.portal.api.asking import ROOT, Answer, Caller
 from tests.world import H100
 
@@ -153,7 +154,7 @@ def robin(world: Any) -> Any:
 def _forget_guesses() -> Any:
     yield
     guesses._alone.clear()
-    guesses.connection().flushdb()
+    connection().flushdb()
 
 
 def test_logging_in_by_name_and_password(robin: Any) -> None:
@@ -171,7 +172,7 @@ def test_a_session_from_before_does_not_become_the_persons(robin: Any) -> None:
     client.session["planted"] = True
     session = client.session
     session.save()
-    client.cookies[settings.SESSION_COOKIE_NAME] = session.session_key
+    client.cookies[settings.SESSION_COOKIE_NAME] = session.session_key or ""
 
     log_in(client, username="robin", password=PASSWORD)
 

@@ -78,7 +78,7 @@ def test_nothing_of_a_fault_is_told_but_it_is_logged(name: str, caplog: pytest.L
 
 
 def test_nested_details_become_one_sentence_per_field() -> None:
-    fault = ValidationError({"layouts": {0: ["Name a layout."], 1: ["Name another."]}, "min_nodes": ["Too many."]})
+    fault = ValidationError({"layouts": {"0": ["Name a layout."], "1": ["Name another."]}, "min_nodes": ["Too many."]})
 
     error = answer(fault, {}).data["error"]
 

@@ -170,7 +170,9 @@ def test_who_opens_workloads_in_a_team(world: Any, ask: Ask, who: str, status: i
     assert (rows() == before) is (status != 201)
 
 
-RULES = {  # what a well-formed wish may still run into: status, field, text
+RULES: dict[
+    str, tuple[dict[str, Any], int, str, str]
+] = {  # what a well-formed wish may still run into: status, field, text
     "two slices": ({"count": 2}, 400, "count", "A pod holds at most 1 MIG slice"),
     "more cards than a node has": ({"flavor": "whole", "count": 9}, 400, "count", "No node has 9 such cards"),
     "a job without a command": ({"command": ""}, 400, "command", "Say which command"),
