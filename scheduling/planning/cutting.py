@@ -5,9 +5,10 @@ those that do, the one that serves the most waiting shares, then the one that ch
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction as F
+from itertools import islice
 
 from scheduling.planning import catalog
 from scheduling.planning.actions import Cut, Reopen
@@ -16,6 +17,8 @@ from scheduling.planning.facts import NodeFact, PoolFact, Problem, Sharing, Snap
 from scheduling.planning.packing import Fleet, Space, usable
 from scheduling.planning.shares import share_words
 from scheduling.planning.wording import several
+
+LOOK_AHEAD = 64  # how many of those behind are asked which layout would serve them too; a node has fewer slices
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +53,18 @@ class Cutter:
             if node.pool in self._pools and usable(node) and _agrees(node, self._pools[node.pool]):
                 self._nodes[node.model].append(node)
 
-    def best(self, need: WorkloadFact, behind: Sequence[WorkloadFact]) -> Option | None:
+    def best(self, need: WorkloadFact, behind: Iterable[WorkloadFact]) -> Option | None:
         """The best cut that serves `need`; `behind` is who waits after it, and counts too."""
+        choices = list(self._choices(need))
+        if not choices:
+            return None
+        rivals = list(islice(behind, LOOK_AHEAD))
+        options = (self._option(node, layout, need, rivals) for node, layout in choices)
+        return min(options, key=lambda option: option.rank)
+
+    def _choices(self, need: WorkloadFact) -> Iterator[tuple[NodeFact, str]]:
+        """Empty nodes, one of those that are alike, with the layouts that would serve the need."""
         seen: set[tuple[object, ...]] = set()
-        options: list[Option] = []
         for node in self._nodes.get(need.flavor.model, ()):
             present = self._fleet.spaces.get(node.name)
             if present is None or present.busy or node.name in need.shunned:
@@ -61,23 +72,22 @@ class Cutter:
             alike = (node.pool, node.mig_config, node.cards, present.cpu_milli, present.memory_mib)
             if alike not in seen:
                 seen.add(alike)
-                options += self._options(node, present, need, behind)
-        return min(options, key=lambda option: option.rank, default=None)
+                layouts = self._pools[node.pool].layouts
+                yield from (
+                    (node, one) for one in layouts if one != node.mig_config and self._cut(node, one).fits(need)
+                )
 
-    def _options(
-        self, node: NodeFact, present: Space, need: WorkloadFact, behind: Sequence[WorkloadFact]
-    ) -> Iterable[Option]:
-        pool = self._pools[node.pool]
-        for layout in pool.layouts:
-            space = recut(node, present, pool, layout)
-            if layout != node.mig_config and space.fits(need):
-                served, workloads = self._serve(recut(node, present, pool, layout), need, behind)
-                yield Option(node, layout, space, served, workloads, _change(node, layout))
+    def _cut(self, node: NodeFact, layout: str) -> Space:
+        return recut(node, self._fleet.spaces[node.name], self._pools[node.pool], layout)
 
-    def _serve(self, space: Space, need: WorkloadFact, behind: Sequence[WorkloadFact]) -> tuple[F, int]:
+    def _option(self, node: NodeFact, layout: str, need: WorkloadFact, rivals: Sequence[WorkloadFact]) -> Option:
+        served, workloads = self._serve(self._cut(node, layout), need, rivals)
+        return Option(node, layout, self._cut(node, layout), served, workloads, _change(node, layout))
+
+    def _serve(self, space: Space, need: WorkloadFact, rivals: Sequence[WorkloadFact]) -> tuple[F, int]:
         """Fill a trial space in the order of the line; work that fits on a present node does not count."""
         served, workloads = F(0), 0
-        for one in (need, *behind):
+        for one in (need, *rivals):
             if not any(space.free.values()):
                 break
             if space.fits(one) and (one is need or self._fleet.best(one) is None):

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 from scheduling.planning.actions import Action, Note, Place, Reopen
 from scheduling.planning.coming import Coming, cuts_of, nodes_of
@@ -19,8 +18,6 @@ from scheduling.planning.waiting import (
     unknown_words,
     wrong_count,
 )
-
-LOOK_AHEAD = 200  # how many of those behind are asked which layout would serve them too
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +122,7 @@ class Draft:
         """By a cut under way, or by a new one. A cut is quicker than a node that has yet to come."""
         if space := self.cuts.best(need):
             return Answer(Note(need.id, *self.cuts.why(space)), space, coming=self.cuts)
-        option = self.cutter.best(need, list(islice(self._rivals(need, behind), LOOK_AHEAD)))
+        option = self.cutter.best(need, self._rivals(need, behind))
         if option is None:
             return None
         text = f"Node {option.node.name} is being cut to {option.layout} for it; it starts when that is done."
