@@ -16,8 +16,8 @@ import pytest
 from django.db import transaction
 
 from portal.demo import estate, people, seed
-from scheduling.cluster.connect import forget_ports, port_for
 from scheduling.cluster.simulated import ManualClock, SimulatedCluster, fleet_documents
+from scheduling.connect import forget_ports, port_for
 from scheduling.consistency import Look, run_checks
 from scheduling.handover import hand_over
 from scheduling.models import CardSpan, Cluster, NodePool, Placement, Sample, Transition, UsageHour, Workload
