@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import threading
 import time
@@ -24,6 +25,7 @@ from .kinds import Document
 from .watching import Hub
 from .world import World
 
+logger = logging.getLogger(__name__)
 TICK = 0.05
 """Seconds of the wall clock between two looks at a clock that runs by itself."""
 
@@ -114,7 +116,10 @@ class Server(uvicorn.Server):
 
     def tick(self) -> None:
         while not self.should_exit:
-            self.cluster.step()
+            try:
+                self.cluster.step()
+            except Exception:  # a bug in one controller must not stop the time for the others
+                logger.exception("The simulated cluster stumbled at %s.", self.cluster.world.now)
             time.sleep(TICK)
 
     def drop(self, client: Any) -> None:

@@ -72,7 +72,7 @@ def test_a_slow_answer(story: Story, url: str) -> None:
     ask(url, "GET", MAPS)
 
     assert slow >= 0.3
-    assert time.monotonic() - again < 0.2
+    assert time.monotonic() - again < 0.3
 
 
 def test_while_one_answer_is_slow_others_are_not(story: Story, url: str) -> None:

@@ -136,4 +136,4 @@ def test_a_thousand_nodes_are_listed_quickly() -> None:
             durations.append(time.monotonic() - began)
 
     assert (code, body.count(b'"hugepages-1Gi"') // 2) == (200, 500)
-    assert min(durations) < 0.5
+    assert min(durations) < 0.8
