@@ -89,7 +89,7 @@ STEPS: tuple[Step, ...] = (
 )  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 5000)), max_size=40))
 def test_what_is_always_so(steps: list[tuple[Step, int]]) -> None:
     story = fleet_story()
