@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 from scheduling.planning.facts import Kind
 
 SATURDAY = 5
+KEPT = td(days=6)
 SLICE = "h100-80gb/mig-1g.10gb/on-demand"
 QUARTER = "h100-80gb/mig-2g.20gb/on-demand"
 HALF = "h100-80gb/mig-3g.40gb/on-demand"
@@ -54,25 +55,15 @@ class Habit:
 
 
 HABITS = (
-    Habit("robin", "vision", ("depth", "segmentation"), (SLICE, HALF), ((H100, 1), (A10G, 1), (H100, 2)), 2.0, 11.0),
-    Habit("mina", "vision", ("pose", "tracking"), (SLICE, HALF, HALF), ((H100, 2), (H100, 3), (H100, 1)), 2.2, 17.0),
-    Habit("tomas", "vision", ("retrieval", "detector"), (A10G, SLICE), ((H100, 1), (A10G, 1)), 3.3, 11.0),
-    Habit("priya", "speech", ("diarisation", "wakeword"), (SLICE, HALF), ((H100, 1), (A10G, 1)), 2.8, 13.0),
-    Habit("jonas", "speech", ("transcripts", "voices"), (A10G, SLICE), ((H100, 2), (A10G, 1), (H100, 1)), 3.2, 15.0),
-    Habit("kofi", "robotics", ("grasping", "gait"), (A10G, SLICE), ((A10G, 1), (H100, 1), (A10G, 1)), 4.8, 11.0),
+    Habit("robin", "vision", ("depth", "segmentation"), (SLICE, HALF), ((H100, 1), (SLICE, 1), (H100, 2)), 2.6, 11.0),
+    Habit("mina", "vision", ("pose", "tracking"), (HALF, SLICE, HALF), ((H100, 2), (HALF, 1), (H100, 3)), 2.6, 15.0),
+    Habit("tomas", "vision", ("retrieval", "detector"), (A10G, SLICE), ((H100, 1), (A10G, 1), (HALF, 1)), 3.3, 11.0),
+    Habit("priya", "speech", ("diarisation", "wakeword"), (SLICE, HALF), ((H100, 1), (SLICE, 1), (A10G, 1)), 3.6, 13.0),
+    Habit("jonas", "speech", ("transcripts", "voices"), (A10G, SLICE), ((H100, 2), (HALF, 1), (H100, 1)), 3.2, 15.0),
+    Habit("kofi", "robotics", ("grasping", "gait"), (A10G, SLICE), ((A10G, 1), (SLICE, 1), (A10G, 1)), 4.8, 11.0),
     Habit("sana", "robotics", ("simulator", "policies"), (SLICE, A10G), ((H100, 2), (A10G, 1), (A100, 2)), 3.9, 13.0),
-    Habit(
-        "ivo", "language", ("tokeniser", "evaluation"), (SLICE, QUARTER), ((H100, 3), (H100, 2), (A100, 1)), 2.2, 19.0
-    ),
-    Habit(
-        "noor",
-        "language",
-        ("pretraining", "distillation"),
-        (HALF, QUARTER),
-        ((H100, 3), (A100, 2), (H100, 2)),
-        2.2,
-        26.0,
-    ),
+    Habit("ivo", "language", ("tokeniser", "evaluation"), (QUARTER, SLICE), ((H100, 3), (HALF, 1), (A100, 1)), 3.0, 17.0),
+    Habit("noor", "language", ("pretraining", "distillation"), (HALF, QUARTER), ((H100, 3), (HALF, 1), (A100, 2)), 2.6, 22.0),
 )
 VERBS = ("finetune", "sweep", "evaluate", "ablation", "export", "train")
 
@@ -87,7 +78,7 @@ def asks(seed: str, since: datetime, until: datetime, zone: ZoneInfo) -> list[As
 
 
 def _of_one(habit: Habit, dice: random.Random, since: datetime, until: datetime, zone: ZoneInfo) -> Iterator[Ask]:
-    notebooks = _Notebooks(habit)
+    notebooks = _Notebooks(habit, kept_from=until.astimezone(zone).date() - KEPT)
     numbers = count(1)
     for day in days(since, until, zone):
         weekend = day.weekday() >= SATURDAY
@@ -98,10 +89,14 @@ def _of_one(habit: Habit, dice: random.Random, since: datetime, until: datetime,
 
 
 class _Notebooks:
-    """The workspaces of one person: woken day after day, and replaced by a new one now and then."""
+    """The workspaces of one person: woken day after day, and replaced by a new one now and then.
 
-    def __init__(self, habit: Habit) -> None:
+    Those of the last days are kept: everybody has one that sleeps as the demo begins.
+    """
+
+    def __init__(self, habit: Habit, kept_from: date) -> None:
         self.habit = habit
+        self.kept_from = kept_from
         self.number = 0
         self.days_left = 0
         self.sku = habit.workspace[0]
@@ -126,7 +121,7 @@ class _Notebooks:
             count=1,
             lasts=works + quiet,
             quiet=quiet,
-            last=self.days_left == 0,
+            last=self.days_left == 0 and day < self.kept_from,
         )
 
 

@@ -57,13 +57,13 @@ SLICE = "h100-80gb/mig-1g.10gb/on-demand"
 HALF = "h100-80gb/mig-3g.40gb/on-demand"
 H100 = "h100-80gb/whole/on-demand"
 A10G = "a10g-24gb/time-slice-4/spot"
-STEADY = "start-notebook.py --load 0.{load}"
+BUSY = "start-notebook.py --busy-minutes 4320"  # somebody works at it for three days
 OPENINGS = (
-    Opening("mina", "vision", "tracking-lab", Kind.WORKSPACE, HALF, command=STEADY.format(load=55)),
-    Opening("noor", "language", "distillation-check", Kind.WORKSPACE, HALF, command=STEADY.format(load=40)),
+    Opening("mina", "vision", "tracking-lab", Kind.WORKSPACE, HALF, command=BUSY),
+    Opening("noor", "language", "distillation-check", Kind.WORKSPACE, HALF, command=BUSY),
     Opening("priya", "speech", "wakeword-lab", Kind.WORKSPACE, SLICE),
-    Opening("tomas", "vision", "detector-notes", Kind.WORKSPACE, A10G, command=STEADY.format(load=30)),
-    Opening("kofi", "robotics", "grasp-planner", Kind.WORKSPACE, A10G, command=STEADY.format(load=65)),
+    Opening("tomas", "vision", "detector-notes", Kind.WORKSPACE, A10G, command=BUSY),
+    Opening("kofi", "robotics", "grasp-planner", Kind.WORKSPACE, A10G, command=BUSY),
     Opening("jonas", "speech", "voices-retrain", Kind.JOB, H100, 3, "python train.py --voices all", 48),
     Opening("ivo", "language", "tokeniser-ablation", Kind.JOB, H100, 4, "python ablate.py --all", 36),
     Opening("sana", "robotics", "gait-rollouts", Kind.JOB, A10G, 1, "python rollout.py --seeds 64", 24),
@@ -208,7 +208,7 @@ def look(cluster: Cluster, now: datetime) -> Observation:
 
 
 def setting(nodes: Sequence[NodeFact], since: datetime, until: datetime, zone: ZoneInfo) -> Setting:
-    """The past of the nodes that are there now, and of one more for training that was there for ten days."""
+    """The past of the nodes that are there now, and of one more for training that was there for five days."""
     standing = machines(nodes, _past(nodes, since, until), since, until)
     training = next(machine for machine in standing if machine.pool == "h100-train")
     week, tail = since + td(days=8, hours=6), training.name.rpartition("-")[2]
@@ -217,7 +217,7 @@ def setting(nodes: Sequence[NodeFact], since: datetime, until: datetime, zone: Z
         since=since,
         until=until,
         zone=zone,
-        machines=[*standing, guest(training, name, week, week + td(days=10))],
+        machines=[*standing, guest(training, name, week, week + td(days=5))],
         bursts=[pool for pool in estate.POOLS if pool.min_nodes == 0],
         quotas={(team, model): F(cards) for team, model, cards in estate.GRANTS},
         seed=SEED,

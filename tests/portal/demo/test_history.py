@@ -91,6 +91,12 @@ def test_the_nodes_of_today_were_there_all_the_time(now: datetime) -> None:
     assert there == {node.uid for node in nodes()}
 
 
+@moments
+def test_everybody_has_a_workspace_that_sleeps(now: datetime) -> None:
+    asleep = {past.owner for past in history_at(now).workloads if not past.ended}
+    assert asleep == {habit.owner for habit in habits.HABITS}
+
+
 def test_the_history_has_something_of_everything() -> None:
     history = history_at(NOW)
     pasts, found = history.workloads, list(stays(history))
