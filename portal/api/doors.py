@@ -85,6 +85,7 @@ class Door(APIView):
     content_negotiation_class = OnlyJson
     http_method_names = ["get", "head", "post", "put", "patch", "delete"]  # a view has those that it defines
     queries: Mapping[str, type[Query]] = {}
+    inputs: frozenset[str] = frozenset()
 
     def get_exception_handler(self) -> Any:
         return exceptions.answer
@@ -94,6 +95,7 @@ class Door(APIView):
         self.now = clock.now()
         known = request.method is not None and hasattr(self, request.method.lower())
         shape = self.queries.get(request.method or "", Query)
+        self.inputs = frozenset(shape().fields)
         self.query = checked_query(shape, request.query_params) if known else {}
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
@@ -111,6 +113,8 @@ class Door(APIView):
         return standing(self.person)
 
     def body(self, shape: type[Input]) -> dict[str, Any]:
+        """The values of the body; whatever a rule then says about one of these fields is a bad request."""
+        self.inputs |= frozenset(shape().fields)
         return checked(shape, self.request.data)
 
     def page(

@@ -1,6 +1,6 @@
 """One shape for every refusal: `{"error": {"text": sentence, "field": name or "", "fields": {name: sentence}}}`."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import structlog
@@ -45,7 +45,7 @@ def answer(error: Exception, context: Mapping[str, Any]) -> Response:
     if isinstance(error, exceptions.ValidationError):
         return _of_fields(error)
     if isinstance(error, Refused):
-        return _response(_status_of(error, context), error.text, error.field)
+        return _of_rule(error, getattr(context.get("view"), "inputs", frozenset()))
     if isinstance(error, exceptions.APIException):
         return _of_framework(error)
     if isinstance(error, Http404):
@@ -62,11 +62,12 @@ def answer(error: Exception, context: Mapping[str, Any]) -> Response:
     return _response(500, "Something went wrong on our side. It has been noted; try again later.")
 
 
-def _status_of(error: Refused, context: Mapping[str, Any]) -> int:
-    """A refusal about an input names it and is a bad request; one about the state of what the address names is not."""
+def _of_rule(error: Refused, inputs: Collection[str]) -> Response:
+    """A refusal about an input names it and is a bad request; one about the state of things is a conflict."""
     known = {AlreadyDecided: 409, NotAllowed: 403, NotKnown: 404, OtherSubmission: 422}
-    is_about_input = error.field and error.field not in context.get("kwargs", {})
-    return known.get(type(error), 400 if is_about_input else 409)
+    if status := known.get(type(error)):
+        return _response(status, error.text, error.field)
+    return _response(400, error.text, error.field) if error.field in inputs else _response(409, error.text)
 
 
 def _of_fields(error: exceptions.ValidationError) -> Response:

@@ -180,6 +180,16 @@ def test_an_offer_and_its_acceptance(world: Any, ask: Ask) -> None:
     assert (grant.amount, grant.made_by, grant.member) == (F(1), world.dana, world.robin)
 
 
+def test_an_offer_whose_time_has_passed(world: Any, ask: Ask) -> None:
+    offer = {"offered_amount": 1, "offered_until": world.now, "decided_by": world.dana, "decided_at": world.now}
+    request = world.asks(world.robin, 4, state="countered", **offer)
+
+    answer = ask("robin").post(f"/quota-requests/{request.pk}/accept/")
+
+    assert (answer.status, answer.field) == (409, ""), "nothing that was sent is wrong"
+    assert answer.text.startswith("The end lies in the past")
+
+
 def test_withdrawing(world: Any, ask: Ask) -> None:
     request = world.asks(world.robin)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -29,7 +30,7 @@ def deadlock() -> OperationalError:
 CASES: dict[str, tuple[Exception, int, str, str]] = {  # raised, status, field, text begins
     "a rule about a field": (Refused("Too many.", field="count"), 400, "count", "Too many."),
     "a rule about the state of things": (Refused("It has ended."), 409, "", "It has ended."),
-    "a rule about what the address names": (Refused("It is not over.", field="month"), 409, "month", "It is not over."),
+    "a rule about what is no input here": (Refused("It is not over.", field="month"), 409, "", "It is not over."),
     "somebody was first": (AlreadyDecided("Already approved by Dana."), 409, "", "Already approved by Dana."),
     "a role is missing": (NotAllowed("Ask a lead."), 403, "", "Ask a lead."),
     "the body names nothing": (NotKnown("No such team.", field="team"), 404, "team", "No such team."),
@@ -53,7 +54,7 @@ CASES: dict[str, tuple[Exception, int, str, str]] = {  # raised, status, field, 
 def test_what_is_raised_becomes_a_sentence(name: str) -> None:
     raised, status, field, text = CASES[name]
 
-    response = answer(raised, {"kwargs": {"month": "2026-11"}})
+    response = answer(raised, {"view": SimpleNamespace(inputs=frozenset({"count", "team"}))})
 
     body = json.loads(json.dumps(response.data))
     check_shape(body)
