@@ -167,7 +167,7 @@ def holders_of(rows: Sequence[Node], now: datetime) -> Holders:
         .select_related("workload__team", "workload__owner")
         .order_by("placed_at")
     )
-    newest_keys = {placement.pk: placement.newest for placement in placements if placement.newest}  # type: ignore[attr-defined]
+    newest_keys = {placement.pk: placement.newest for placement in placements if placement.newest}
     samples = Sample.objects.in_bulk(list(newest_keys.values()))
     holders = Holders(
         busy={

@@ -31,11 +31,13 @@ class IdleRule:
     origin: str
 
     @property
-    def part(self) -> float:
-        """How much of the limit has passed, 0 to 1."""
-        if not self.limit or self.quiet is None:
-            return 0.0
-        return min(1.0, self.quiet / self.limit)
+    def limit_minutes(self) -> int:
+        return int((self.limit or td()) / td(minutes=1))
+
+    @property
+    def quiet_minutes(self) -> int:
+        """As far as a meter goes: 0 where it is busy or unknown, which the words beside it tell apart."""
+        return min(self.limit_minutes, int((self.quiet or td()) / td(minutes=1)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime, time
 from datetime import timedelta as td
+from decimal import Decimal
 from fractions import Fraction as F
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -142,7 +143,7 @@ class WishForm(forms.Form):
         label="Storage (GiB)", min_value=0, max_value=2048, initial=50, help_text="Kept while it sleeps."
     )
     cores = forms.DecimalField(
-        label="CPU cores", min_value=F(1, 10), max_value=256, max_digits=6, decimal_places=1, initial=4
+        label="CPU cores", min_value=Decimal("0.1"), max_value=256, max_digits=6, decimal_places=1, initial=4
     )
     memory_gib = forms.IntegerField(label="Memory (GiB)", min_value=1, max_value=4096, initial=16)
     until = LastDayField(label="Until", help_text="Of the quota you ask for; empty: open-ended.")

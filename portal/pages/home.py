@@ -18,6 +18,7 @@ from scheduling.models import Cluster, NodePool, Placement, Workload
 from scheduling.offers import Offer, Sizes, offers
 from scheduling.planning.facts import Kind as Kinds
 from scheduling.planning.facts import Phase
+from scheduling.planning.wording import several
 from tenants.access import Standing
 from tenants.billing import house
 from tenants.billing.models import from_micro
@@ -128,7 +129,9 @@ def troubles() -> list[str]:
             found.append(f"{cluster.name}: {cluster.trouble}")
     found += [f"Pool {pool.name}: {pool.trouble}" for pool in NodePool.objects.exclude(trouble="")]
     stuck = Workload.objects.filter(phase=Phase.WAITING, failures__gt=0).count()
-    return [*found, f"{stuck} workloads failed to start and are tried again."] if stuck else found
+    if stuck:
+        found.append(f"{several(stuck, 'workload')} failed to start and {'is' if stuck == 1 else 'are'} tried again.")
+    return found
 
 
 def topics_of(stand: Standing, teams: list[Team], mine: list[Workload]) -> str:

@@ -46,8 +46,10 @@ def new(request: HttpRequest) -> HttpResponse:
 
 @page
 def offers_part(request: HttpRequest) -> HttpResponse:
-    """The offers alone, as the form stands now."""
-    form = WishForm(request.GET, teams=teams_of(stand_of(request)))
+    """The offers alone, as the form stands now; what the address leaves out is as the form proposes it."""
+    teams = teams_of(stand_of(request))
+    blank = WishForm(teams=teams, initial=fresh(teams))
+    form = WishForm(proposal_of(blank) | request.GET.dict(), teams=teams)
     choice, wrong = chosen(request, form)
     context = {"form": form, "choice": choice, "wrong": wrong}
     status = 400 if wrong else 200
@@ -148,9 +150,13 @@ def cleaned(form: WishForm) -> dict[str, Any]:
     if form.is_bound:
         form.is_valid()
         return form.cleaned_data
-    proposal = WishForm({name: form[name].initial for name in form.fields}, teams=form.teams)
+    proposal = WishForm(proposal_of(form), teams=form.teams)
     proposal.is_valid()
     return proposal.cleaned_data
+
+
+def proposal_of(form: WishForm) -> dict[str, Any]:
+    return {name: form[name].initial for name in form.fields}
 
 
 def offered(team: Team, member: User, data: dict[str, Any], now: Any) -> list[Offer]:

@@ -12,6 +12,8 @@ GAP = 5
 COLUMNS = 4
 UNKNOWN_BUSY = "nobody says how busy"
 
+Box = tuple[float, float, float, float]  # x, y, width, height
+
 
 @dataclass(frozen=True, slots=True)
 class Rect:
@@ -23,7 +25,7 @@ class Rect:
     height: str
     kind: str
     title: str = ""
-    round: bool = False
+    rounded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ def tile_of(node: NodeSeen, stand: Standing) -> Tile:
 
 def waking_tile(cards: int) -> Tile:
     """A node that the provider has been asked for."""
-    rects = [Rect(*numbers(*place_of(index), SIDE, SIDE), "waking", round=True) for index in range(cards)]
+    rects = [rect((*place_of(index), SIDE, SIDE), "waking", rounded=True) for index in range(cards)]
     rows, columns = -(-cards // COLUMNS), min(COLUMNS, cards)
     size = columns * (SIDE + GAP) - GAP, rows * (SIDE + GAP) - GAP
     return Tile("waking", *size, rects, f"a node with {cards} cards is waking", "waking")
@@ -86,12 +88,12 @@ def card_rects(card: list[Unit], x: float, y: float, stand: Standing) -> list[Re
     return rects
 
 
-def unit_rects(unit: Unit, box: tuple[float, float, float, float], stand: Standing) -> list[Rect]:
+def unit_rects(unit: Unit, box: Box, stand: Standing) -> list[Rect]:
     title = title_of(unit, stand)
     if unit.state != "held":
-        return [Rect(*numbers(*box), unit.state, title, round=unit.share == 1)]
+        return [rect(box, unit.state, title, rounded=unit.share == 1)]
     if unit.busy is None:
-        return [Rect(*numbers(*box), "held-unknown", title, round=unit.share == 1)]
+        return [rect(box, "held-unknown", title, rounded=unit.share == 1)]
     x, y, width, height = box
     if unit.share == 1:
         filled = height * unit.busy
@@ -99,8 +101,8 @@ def unit_rects(unit: Unit, box: tuple[float, float, float, float], stand: Standi
     else:
         inner = (x, y, width * unit.busy, height)
     kind = "busy" if unit.share == 1 else "busy-part"
-    outer = Rect(*numbers(*box), "held" if unit.share == 1 else "held-part", title, round=unit.share == 1)
-    return [outer, Rect(*numbers(*inner), kind)]
+    outer = rect(box, "held" if unit.share == 1 else "held-part", title, rounded=unit.share == 1)
+    return [outer, rect(inner, kind)]
 
 
 def title_of(unit: Unit, stand: Standing) -> str:
@@ -126,5 +128,6 @@ def words_of(node: NodeSeen) -> str:
     return f"{said}, {node.words}" if node.words else said
 
 
-def numbers(*values: float) -> tuple[str, ...]:
-    return tuple(f"{value:.2f}".rstrip("0").rstrip(".") or "0" for value in values)
+def rect(box: Box, kind: str, title: str = "", *, rounded: bool = False) -> Rect:
+    x, y, width, height = (f"{value:.2f}".rstrip("0").rstrip(".") for value in box)
+    return Rect(x, y, width, height, kind, title, rounded)

@@ -20,6 +20,7 @@ from scheduling.handover import cost_so_far
 from scheduling.models import Placement, Sample, Workload
 from scheduling.planning.facts import Desired, Kind, Phase, Reason
 from scheduling.story import NEXT, story_of
+from scheduling.telemetry.idle import GAP
 from tenants.access import Standing
 from tenants.billing.selectors import prices_at
 from tenants.errors import NotAllowed
@@ -141,7 +142,7 @@ def facts_of(request: HttpRequest, workload: Workload) -> dict[str, Any]:
     pool = selectors.pool_of(placement)
     steps = selectors.recent_steps(workload)
     readings = selectors.samples_of(workload, now)
-    fresh = bool(readings) and now - readings[-1].at <= selectors.GAP and workload.phase == Phase.RUNNING
+    fresh = bool(readings) and now - readings[-1].at <= GAP and workload.phase == Phase.RUNNING
     return {
         "workload": workload,
         "topic": workload_topic(workload.pk),

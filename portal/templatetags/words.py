@@ -130,6 +130,12 @@ def times(amount: Decimal | None, factor: int | None) -> Decimal | None:
 
 
 @register.filter
+def per_second(per_hour: Decimal, rate: float) -> str:
+    """For scripts: what a second of the reader's costs, where `rate` seconds pass in it."""
+    return f"{float(per_hour) / 3600 * rate:.8f}"
+
+
+@register.filter
 def gib(mib: int | None) -> str:
     """ "9.6 GiB"; whole numbers from 100 GiB on."""
     if mib is None:

@@ -27,15 +27,36 @@ export function tickClocks() {
 const WORDS = {
   percent: (value) => `${Math.round(value * 100)} %`,
   gib: (value) => `${(value / 1024).toFixed(1)} GiB`,
-  minutes: (value) => `${Math.floor(value)}`,
-  watts: (value) => `${Math.round(value)} W`,
 };
 
 document.addEventListener("reading", ({ target, detail }) => {
   if (target instanceof HTMLMeterElement) target.value = detail ?? 0;
+  else if (target.dataset.words === "idle") target.textContent = idleWords(detail, target.dataset.limit);
   else target.textContent = detail === null ? "unknown" : WORDS[target.dataset.words](detail);
   target.classList.toggle("unknown", detail === null);
 });
+
+function idleWords(minutes, limit) {
+  return minutes === null ? `Busy: the count of ${limit} has not begun.` : `Idle for ${Math.floor(minutes)} min of ${limit}.`;
+}
+
+// What a running workload has held and cost so far grows between two looks, too.
+export function grow() {
+  for (const element of document.querySelectorAll("[data-grows]")) {
+    const { grows, base, perSecond } = element.dataset;
+    element.dataset.seenAt ??= Date.now();
+    const value = Number(base) + ((Date.now() - element.dataset.seenAt) / 1000) * Number(perSecond);
+    if (grows === "money") element.textContent = element.textContent.replace(/^[\d.,]+/, value.toFixed(2));
+    else element.textContent = duration(Math.floor(value));
+  }
+}
+
+function duration(seconds) {
+  const [days, hours, minutes] = [Math.floor(seconds / 86400), Math.floor(seconds / 3600) % 24, Math.floor(seconds / 60) % 60];
+  if (days) return `${days} day${days > 1 ? "s" : ""} ${hours} h`;
+  if (hours) return `${hours} h ${minutes} min`;
+  return minutes ? `${minutes} min ${seconds % 60} s` : `${seconds} s`;
+}
 
 // A form is sent once, however often the button is clicked.
 document.addEventListener("submit", (event) => {

@@ -1,0 +1,240 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scheduling.models import Cluster, CycleReport, Node, NodePool
+from scheduling.planning.facts import Problem
+from tenants import clock as clocks
+from tests.portal.pages.reading import as_person, look, send
+from tests.world import World
+
+
+def rules(**changes: Any) -> dict[str, Any]:
+    return {"min_nodes": "0", "max_nodes": "3", "idle_minutes": "90", "empty_minutes": "15", "layout": "all-1g.10gb",
+            "layouts": "all-1g.10gb\nall-3g.40gb", **changes}  # fmt: skip
+
+
+class TestPicture:
+    def test_the_fleet_is_told_in_cards(self, world: World) -> None:
+        world.workload("a", flavor="whole", phase="running")
+        world.workload("b", phase="running")
+
+        words = look(as_person(world.robin), "/fleet/").words
+
+        assert "Cards 10 on 2 nodes" in words
+        assert "Held 1⅛ by workloads" in words
+        assert "Unallocated 8⅞" in words
+
+    def test_every_node_says_in_words_what_its_picture_shows(self, world: World) -> None:
+        world.workload("a", flavor="whole", phase="running")
+
+        html = look(as_person(world.robin), "/fleet/").html
+
+        assert 'aria-label="train-1: 1 of 8 cards held"' in html
+        assert 'aria-label="shared-1: 0 of 14 units held"' in html
+
+    def test_a_pool_at_zero_says_that_it_costs_nothing(self, world: World) -> None:
+        assert "At zero: no node, no cost." in look(as_person(world.robin), "/fleet/").words
+
+    def test_a_node_that_is_asked_for_is_drawn_as_waking(self, world: World) -> None:
+        NodePool.objects.filter(name="a10g-burst").update(wished_nodes=2)
+
+        page = look(as_person(world.robin), "/fleet/")
+
+        assert "2 nodes waking" in page.words
+        assert "Waking 8 cards asked of the provider" in page.words
+        assert page.html.count('aria-label="a node with 4 cards is waking"') == 2
+
+    def test_trouble_is_told_in_sentences(self, world: World) -> None:
+        NodePool.objects.filter(name="a10g-burst").update(trouble="No capacity in the zone.")
+        Cluster.objects.update(trouble="The API server does not answer.")
+        problem = Problem("train-2", "status.allocatable", "One card is withheld.")
+        world.node("train-2", "h100-train", sick_cards=1, problems=(problem,))
+
+        words = look(as_person(world.robin), "/fleet/").words
+
+        assert "The provider says: No capacity in the zone." in words
+        assert "harbour-1: The API server does not answer." in words
+        assert "train-2: One card is withheld." in words
+        assert "1 card sick" in words
+
+    def test_a_node_of_no_pool_is_seen(self, world: World) -> None:
+        Node.objects.filter(name="train-1").update(pool=None)
+
+        assert "Nodes of no pool" in look(as_person(world.robin), "/fleet/").words
+
+    def test_how_sure_we_are_of_the_slices_is_said(self, world: World) -> None:
+        assert "Slices: seen in a real nvidia-smi listing" in look(as_person(world.robin), "/fleet/").words
+
+    def test_names_of_other_teams_stay_with_them(self, world: World) -> None:
+        world.workload("speech-secret", by=world.sasha, team=world.speech, flavor="whole", phase="running")
+        world.workload("our-own", flavor="whole", phase="running")
+        report(world, actions=["place speech-secret on train-1"])
+
+        ours, theirs = (look(as_person(who), "/fleet/").html for who in (world.robin, world.omar))
+        pool = look(as_person(world.robin), f"/fleet/pools/{world.pools['h100-train'].pk}/").html
+
+        assert "held by another team" in ours
+        assert "our-own of Robin, Vision" in ours
+        for html in (ours, pool):
+            assert "speech-secret" not in html
+            assert "Sasha" not in html
+        assert "speech-secret of Sasha, Speech" in theirs
+
+    def test_many_nodes_are_drawn_in_part_and_all_on_the_pools_page(self, world: World) -> None:
+        for number in range(40):
+            world.node(f"many-{number:02}", "h100-train")
+
+        fleet = look(as_person(world.robin), "/fleet/")
+        pool = look(as_person(world.robin), f"/fleet/pools/{world.pools['h100-train'].pk}/")
+
+        assert "and 17 more" in fleet.words
+        assert "many-39" in pool.words
+
+
+def report(world: World, **facts: Any) -> CycleReport:
+    return CycleReport.objects.create(cluster=world.cluster, at=world.now, milliseconds=12, **facts)
+
+
+class TestReports:
+    def test_the_operator_reads_what_was_done_with_names_for_keys(self, world: World) -> None:
+        row = world.workload("notebook")
+        report(world, actions=[f"place {row.pk} on train-1: 1 x nvidia.com/gpu"], failures=["The pod was refused."])
+
+        words = look(as_person(world.omar), "/fleet/").words
+
+        assert "Place notebook on train-1" in words
+        assert "The pod was refused." in words
+
+    def test_others_see_that_something_was_done_and_no_more(self, world: World) -> None:
+        report(world, actions=["place x on train-1"])
+
+        words = look(as_person(world.robin), "/fleet/").words
+
+        assert "1 done" in words
+        assert "train-1: 1" not in words
+        assert "Place x" not in words
+
+    def test_a_refusal_of_the_guard_is_shown_to_all(self, world: World) -> None:
+        report(world, refusal="It would stop 20 of 25 workloads.")
+
+        assert "Nothing was done: It would stop 20 of 25" in look(as_person(world.robin), "/fleet/").words
+
+    def test_all_reports_are_the_operators(self, world: World) -> None:
+        for number in range(30):
+            report(world, actions=[f"action {number}"])
+
+        assert look(as_person(world.robin), "/fleet/reports/").status == 403
+        assert "1–25 of 30 looks" in look(as_person(world.omar), "/fleet/reports/").words
+
+
+class TestRules:
+    def test_the_operator_changes_the_rules_of_a_pool(self, world: World) -> None:
+        pool = world.pools["h100-shared"]
+
+        sent = rules(max_nodes="5", idle_minutes="", layouts="all-1g.10gb", spread="on")
+        answer = as_person(world.omar).post(f"/fleet/pools/{pool.pk}/", sent)
+
+        pool.refresh_from_db()
+        assert answer.status_code == 302
+        assert (pool.max_nodes, pool.idle_minutes, pool.layouts, pool.spread) == (5, None, ["all-1g.10gb"], True)
+
+    WRONG = {  # what is sent: the sentence, the field
+        "more at least than at most": ({"min_nodes": "4"}, "do not go together", "min_nodes"),
+        "less than no nodes": ({"min_nodes": "-1"}, "", "min_nodes"),
+        "no number": ({"max_nodes": "many"}, "whole number", "max_nodes"),
+        "far too many": ({"max_nodes": "100000"}, "choose 0 to", "max_nodes"),
+        "asleep at once": ({"idle_minutes": "1"}, "choose 5 to", "idle_minutes"),
+        "never empty": ({"empty_minutes": ""}, "required", "empty_minutes"),
+        "a layout of another card": ({"layouts": "all-1g.5gb"}, "no such MIG layout", "layouts"),
+        "a layout that is no list": ({"layouts": "devices: 7"}, "no such MIG layout", "layouts"),
+        "a layout that nobody knows": ({"layout": "all-9g.90gb"}, "no such MIG layout", "layout"),
+    }  # fmt: skip
+
+    @pytest.mark.parametrize("case", WRONG)
+    def test_nonsense_is_said_at_its_field_and_not_kept(self, world: World, case: str) -> None:
+        """S12: a layout that the cards cannot take is refused here, not on the node."""
+        changes, sentence, field = self.WRONG[case]
+        pool = world.pools["h100-shared"]
+
+        page = send(as_person(world.omar), f"/fleet/pools/{pool.pk}/", **rules(**changes))
+
+        pool.refresh_from_db()
+        assert page.status == 400
+        assert sentence in page.words
+        assert f'id="id_{field}_error"' in page.html
+        assert (pool.max_nodes, pool.layouts) == (3, ["all-1g.10gb", "all-3g.40gb"])
+
+    @pytest.mark.parametrize("name", ["robin", "dana", "farah"])
+    def test_others_read_the_rules(self, world: World, name: str) -> None:
+        path = f"/fleet/pools/{world.pools['h100-shared'].pk}/"
+        client = as_person(getattr(world, name))
+
+        page = look(client, path)
+
+        assert "Idle workspaces sleep after 1 h 30 min" in page.words
+        assert [form for form in page.forms if form.method == "post" and "pools" in form.action] == []
+        assert send(client, path, **rules(max_nodes="9")).status == 403
+
+    def test_a_pool_that_is_not_there(self, world: World) -> None:
+        assert look(as_person(world.omar), "/fleet/pools/999999/").status == 404
+
+
+class TestPausing:
+    def test_the_operator_pauses_and_resumes_a_cluster(self, world: World) -> None:
+        client = as_person(world.omar)
+
+        client.post(f"/fleet/clusters/{world.cluster.pk}/pause/")
+        paused = look(client, "/fleet/").words
+        client.post(f"/fleet/clusters/{world.cluster.pk}/resume/")
+
+        assert "harbour-1 is paused. Berth looks, but places, stops, cuts and resizes nothing." in paused
+        assert not Cluster.objects.get().paused
+
+    @pytest.mark.parametrize("name", ["robin", "dana", "farah"])
+    def test_nobody_else_does(self, world: World, name: str) -> None:
+        client = as_person(getattr(world, name))
+
+        assert client.post(f"/fleet/clusters/{world.cluster.pk}/pause/").status_code == 403
+        assert not Cluster.objects.get().paused
+        assert "Pause harbour-1" not in look(client, "/fleet/").words
+
+
+class TestPace:
+    @pytest.fixture
+    def file(self, world: World, settings: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+        path = tmp_path / "clock.json"
+        clocks.write_pace(path, clocks.Pace(wall=world.now, simulated=world.now, rate=60.0))
+        monkeypatch.setenv("BERTH_CLOCK", str(path))
+        settings.BERTH_DEMO = True
+        return path
+
+    def test_the_speed_of_the_demos_time_is_shown_to_everybody(self, world: World, file: Path) -> None:
+        assert "simulated time, 60×" in look(as_person(world.robin), "/").words
+
+    def test_the_operator_chooses_it(self, world: World, file: Path) -> None:
+        answer = as_person(world.omar).post("/fleet/pace/", {"rate": "300"})
+
+        assert answer.status_code == 302
+        assert json.loads(file.read_text())["rate"] == 300.0
+
+    @pytest.mark.parametrize("rate", ["", "0", "-1", "2", "nan", "1e9", "60.0"])
+    def test_only_the_offered_speeds_exist(self, world: World, file: Path, rate: str) -> None:
+        page = send(as_person(world.omar), "/fleet/pace/", rate=rate)
+
+        assert page.status == 400
+        assert "Choose one of 1×, 10×, 60×, 300×." in page.words
+        assert json.loads(file.read_text())["rate"] == 60.0
+
+    def test_nobody_else_chooses_it(self, world: World, file: Path) -> None:
+        assert send(as_person(world.robin), "/fleet/pace/", rate="1").status == 403
+        assert "The demo’s clock" not in look(as_person(world.robin), "/fleet/").words
+
+    def test_outside_the_demo_there_is_no_such_thing(self, world: World, file: Path, settings: Any) -> None:
+        settings.BERTH_DEMO = False
+
+        assert send(as_person(world.omar), "/fleet/pace/", rate="1").status == 404
