@@ -112,9 +112,8 @@ class Sizes:
 
     def _drops(self, pool: PoolFact, wished: int, kept: Sequence[NodeFact]) -> tuple[str, ...]:
         """Nodes withdrawn in an earlier look and still empty; never so many that a staying node would have to go."""
-        stay = len(self._firm(pool)) + len(kept)
         idle = [node.name for node in self._leavable(pool) if node not in kept]
-        return tuple(idle[: max(0, wished - max(stay, pool.min_nodes))])
+        return tuple(idle[: max(0, wished - max(len(self._firm(pool)), pool.min_nodes))])
 
     def _landed_on(self, pool: PoolFact) -> list[Reopen]:
         nodes = [node for node in self._firm(pool) if node.leaving and node.name not in self._wanted]

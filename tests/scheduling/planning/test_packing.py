@@ -105,6 +105,8 @@ UNUSABLE = {
     "a cut that failed": node("n1").mig("all-1g.10gb").having(mig_state="failed"),
     "rebooting for a cut": node("n1").mig("all-1g.10gb").having(mig_state="rebooting"),
     "leaving": node("n1").leaving(),
+    "leaving, though somebody uncordoned it": node("n1").having(leaving=True),
+    "given back, though somebody uncordoned it": node("n1").having(dropped=True),
     "given back": node("n1").dropped(),
 }
 

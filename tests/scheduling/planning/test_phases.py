@@ -148,6 +148,12 @@ AT_WORK = {
     "an unreadable pod is not gone": Case(running(), THERE, [], complete=False),
     "a job's pod is done, the controller has yet to say so": Case(running().job(), job("a"), [pod("a").ended(0)]),
     "a job's pod failed, the controller tries again": Case(running().job(), job("a"), [pod("a").ended(1)]),
+    "a job's pod was done long ago, and its controller is silent": Case(
+        running().job(), job("a"), [pod("a").ended(0, minutes=11)], (Phase.STARTING, Reason.CREATING)
+    ),
+    "a job's pod was done, nobody knows when": Case(
+        running().job(), job("a"), [pod("a").ended(0).having(finished_at=None)]
+    ),
     "a job's pod is gone without a trace": Case(running().job(), job("a"), [], (Phase.STARTING, Reason.CREATING)),
     "the job is done": Case(
         running().job(), job("a").complete(), [pod("a").ended(0)], (Phase.ENDED, Reason.SUCCEEDED), "exit code 0"
@@ -378,6 +384,14 @@ def test_what_is_deleted_outside_stops_at_the_deletion() -> None:
 
     assert move is not None
     assert move.at == minutes_ago(4)
+
+
+def test_what_stopped_ended_with_its_last_pod() -> None:
+    pods = [pod("a").ended(0, minutes=minutes).having(name=f"a-{minutes}") for minutes in (0.7, 0.3)]
+    move = Case(stopping().wants(Desired.END), None, pods).move()
+
+    assert move is not None
+    assert move.at == minutes_ago(0.3)
 
 
 def test_a_refusal_names_the_node_to_shun_and_the_pause() -> None:

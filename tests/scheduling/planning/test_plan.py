@@ -132,6 +132,15 @@ WAITING: dict[str, tuple[list[Piece], Reason, str]] = {
             "It starts when enough is given back."
         ),
     ),
+    "not even on a new node": (
+        [POOL.nodes(1, of=2).host(8, 64), N1.host(8, 64), workload("a").beside(9, 16)],
+        Reason.WAITING_FOR_CAPACITY,
+        (
+            "It needs 1 whole card of H100 80GB with 9 CPU and 16 GiB of memory. "
+            "Pool h100: 8 of 8 free, but not with that CPU and memory on the same node; "
+            "a new node of it would not hold this either. It starts when enough is given back."
+        ),
+    ),
     "the only node refused it": (
         [POOL, N1, workload("a").having(shunned=frozenset({"n1"}))],
         Reason.WAITING_FOR_CAPACITY,

@@ -262,10 +262,10 @@ class Toy:
     def _end_pods(self, workload: UUID, **facts: object) -> None:
         for key, pod in list(self.pods.items()):
             if pod.workload == workload and ask.live(pod):
-                self.pods[key] = replace(pod, **facts)  # type: ignore[arg-type]
+                self.pods[key] = replace(pod, **facts)
 
     def _change(self, workload: UUID, **facts: object) -> None:
-        self.workloads[workload] = replace(self.workloads[workload], **facts)  # type: ignore[arg-type]
+        self.workloads[workload] = replace(self.workloads[workload], **facts)
 
     def _enter(self, workload: UUID, phase: Phase, reason: Reason, **facts: object) -> None:
         self._change(workload, phase=phase, reason=reason, phase_since=self.now, **facts)
