@@ -77,7 +77,7 @@ def seen(nodes: list[Node]) -> list[SeenNode]:
             name=node.name,
             cluster=node.cluster.name,
             pool=node.pool.name if node.pool else "",
-            seen_at=node.seen_at,
+            seen_at=node.cluster.seen_at or node.seen_at,  # a row is written only when something about it changed
             fact=node_fact(node),
             held=held[node.pk],
         )
