@@ -110,15 +110,23 @@ def node_json(fact: NodeFact) -> Any:
 
 
 def quota_facts(now: datetime, cluster: Cluster) -> tuple[QuotaFact, ...]:
-    """What each team may hold of each model now, and what its members hold in other clusters. Two queries."""
+    """What each team may hold of each model now, and what its members hold in other clusters. Three queries."""
     elsewhere: dict[tuple[UUID, str], dict[int, F]] = defaultdict(dict)
     for (team, model, member), cards in held(exclude=cluster).items():
         elsewhere[(team, model)][member] = cards
     found = dict(quotas(now))
     for key in elsewhere:
         found.setdefault(key, Quota())
+    names = dict(Team.objects.values_list("pk", "name"))
     return tuple(
-        QuotaFact(team=team, model=model, granted=quota.granted, own=quota.own, elsewhere=elsewhere[(team, model)])
+        QuotaFact(
+            team=team,
+            model=model,
+            granted=quota.granted,
+            own=quota.own,
+            elsewhere=elsewhere[(team, model)],
+            team_name=names[team],
+        )
         for (team, model), quota in sorted(found.items(), key=lambda item: (str(item[0][0]), item[0][1]))
     )
 

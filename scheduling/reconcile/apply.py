@@ -7,12 +7,11 @@ but not in the cluster is put again, what stops but still stands is removed agai
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from datetime import timedelta as td
-from functools import singledispatch
+from functools import partial, singledispatch
 
 from scheduling.changes import Step, move, note
 from scheduling.cluster import names
-from scheduling.cluster.port import ClusterError, ClusterPort
+from scheduling.cluster.port import ClusterError, ClusterPort, Ref
 from scheduling.models import Cluster, Placement, Workload
 from scheduling.planning.actions import (
     Action,
@@ -26,15 +25,14 @@ from scheduling.planning.actions import (
     Stop,
     Withdraw,
 )
-from scheduling.planning.facts import Desired, Kind, NodeFact, ObjectFact, Phase, Reason
+from scheduling.planning.facts import Desired, Kind, NodeFact, ObjectFact, Phase, PodFact, Reason
+from scheduling.planning.pods import holds
+from scheduling.planning.retries import MOST_FAILURES, back_off
 from scheduling.reconcile import launch, reserve
 from scheduling.reconcile.lease import Lease
 from scheduling.reconcile.observe import Look
 from scheduling.reconcile.steps import arrived
 from scheduling.snapshot import stopping_to
-
-MOST_FAILURES = 5
-FIRST_PAUSE = td(seconds=30)
 
 
 @dataclass(slots=True)
@@ -61,6 +59,11 @@ class Hands:
     def object_of(self, workload: Workload) -> ObjectFact | None:
         return next((item for item in self.look.seen.objects if item.workload == workload.pk), None)
 
+    def orphans_of(self, workload: Workload) -> list[PodFact]:
+        """Pods of ours whose object was deleted over their heads (`kubectl delete --cascade=orphan`)."""
+        pods = self.look.seen.pods
+        return [pod for pod in pods if pod.workload == workload.pk and holds(pod) and pod.deleting_since is None]
+
 
 def apply(plan: Plan, cluster: Cluster, port: ClusterPort, look: Look, ours: Lease | None = None) -> Done:
     """Carry out a plan; an action that fails is told and does not stop the rest.
@@ -72,7 +75,7 @@ def apply(plan: Plan, cluster: Cluster, port: ClusterPort, look: Look, ours: Lea
         if ours is not None and not isinstance(action, Note) and not ours.prolong():
             done.failures.append("Another worker took over this cluster; the rest of the plan is left to it.")
             return done
-        _carry_out(lambda action=action: carry_out(action, hands), action, done)  # type: ignore[misc]
+        _carry_out(partial(carry_out, action, hands), action, done)
     for text, repair in repairs(hands):
         _carry_out(repair, text, done)
     return done
@@ -86,11 +89,13 @@ def repairs(hands: Hands) -> Iterator[tuple[str, Callable[[], bool]]]:
     for row in rows.select_related("team", "flavor"):
         item = hands.object_of(row)
         if row.phase == Phase.PLACED and not arrived(row, item) and row.phase_since < hands.now:
-            yield f"put {row.name} again", lambda row=row: put(row, hands)  # type: ignore[misc]
+            yield f"put {row.name} again", partial(put, row, hands)
         elif row.phase == Phase.STOPPING and stands(item):
-            yield f"stop {row.name} again", lambda row=row: take_down(row, hands)  # type: ignore[misc]
+            yield f"stop {row.name} again", partial(take_down, row, hands)
+        elif row.phase == Phase.STOPPING and item is None and hands.orphans_of(row):
+            yield f"remove the pods that {row.name} left behind", partial(remove_orphans, row, hands)
         elif row.phase == Phase.WAITING and stands(item):
-            yield f"clear the last attempt of {row.name}", lambda row=row: clear(row, hands)  # type: ignore[misc]
+            yield f"clear the last attempt of {row.name}", partial(clear, row, hands)
     yield from _cuts(hands)
     yield from _leftovers(hands)
 
@@ -188,6 +193,11 @@ def clear(row: Workload, hands: Hands) -> bool:
     return True
 
 
+def remove_orphans(row: Workload, hands: Hands) -> bool:
+    removed = [hands.port.remove(Ref("Pod", pod.namespace, pod.name, pod.uid)) for pod in hands.orphans_of(row)]
+    return any(removed)
+
+
 def take_down(row: Workload, hands: Hands) -> bool:
     """Scale a workspace that goes to sleep to zero; remove everything else."""
     if stopping_to(row) == Phase.ASLEEP:
@@ -222,9 +232,8 @@ def _give_back(row: Workload, text: str, hands: Hands, reason: Reason) -> bool:
     """Undo a placement that never came to be: back in line after a pause that doubles, or the end after five tries."""
     failures = row.failures + 1
     ends = failures >= MOST_FAILURES
-    pause = FIRST_PAUSE * 2 ** (failures - 1)
     step = Step(Phase.ENDED if ends else Phase.WAITING, Reason.FAILED if ends else reason, text, hands.now)
-    if not move(row, step, failures=failures, not_before=hands.now + pause):
+    if not move(row, step, failures=failures, not_before=hands.now + back_off(failures)):
         return False
     Placement.objects.filter(workload=row, ended_at=None).update(ended_at=hands.now)
     return True
@@ -235,7 +244,7 @@ def _cuts(hands: Hands) -> Iterator[tuple[str, Callable[[], bool]]]:
     held = {pod.node for pod in hands.look.seen.pods if pod.requests and pod.phase not in ("Succeeded", "Failed")}
     for node in hands.look.snapshot.nodes:
         if node.cutting_to and node.mig_config != node.cutting_to and node.name not in held:
-            yield f"ask node {node.name} for layout {node.cutting_to}", lambda node=node: _ask_for(node, hands)  # type: ignore[misc]
+            yield f"ask node {node.name} for layout {node.cutting_to}", partial(_ask_for, node, hands)
 
 
 def _ask_for(node: NodeFact, hands: Hands) -> bool:
@@ -251,7 +260,7 @@ def _leftovers(hands: Hands) -> Iterator[tuple[str, Callable[[], bool]]]:
         ).values_list("pk", flat=True)
     )
     for row in Workload.objects.filter(pk__in=ended).select_related("team"):
-        yield f"remove what is left of {row.name}", lambda row=row: _remove(row, hands)  # type: ignore[misc]
+        yield f"remove what is left of {row.name}", partial(_remove, row, hands)
 
 
 def _remove(row: Workload, hands: Hands) -> bool:

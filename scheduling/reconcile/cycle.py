@@ -8,11 +8,12 @@ from scheduling.cluster.port import ClusterError, ClusterPort
 from scheduling.connect import port_for
 from scheduling.models import Cluster
 from scheduling.planning.actions import Plan
+from scheduling.planning.cutting import failed_cuts
 from scheduling.planning.plan import plan
 from scheduling.reconcile.apply import Done, apply
 from scheduling.reconcile.guard import guard
 from scheduling.reconcile.lease import Lease, lease, wanted_since
-from scheduling.reconcile.observe import observe
+from scheduling.reconcile.observe import Look, observe
 from scheduling.reconcile.remember import Report, remember, remember_failure
 from tenants import clock
 
@@ -28,7 +29,7 @@ def run_cycle(cluster: Cluster, port: ClusterPort, now: datetime, ours: Lease | 
     refusal = "" if not cluster.paused else "The cluster is paused; nothing is done until the operator resumes it."
     refusal = refusal or guard(wanted, look.snapshot)  # 3. Doubt: does this look like a mistake?
     done = apply(Plan(()) if refusal else wanted, cluster, port, look, ours)  # 4. Act: every action may be repeated.
-    return remember(cluster, _report(now, done, refusal, look.changed, look.seen.problems, started))  # 5. Say so.
+    return remember(cluster, _report(look, done, refusal, started))  # 5. Say so.
 
 
 def look_after(cluster_id: int) -> Report | None:
@@ -57,14 +58,15 @@ def _one_look(cluster: Cluster, ours: Lease) -> Report:
         return remember_failure(cluster, str(error), clock.now())
 
 
-def _report(now, done: Done, refusal, changed, problems, started) -> Report:  # type: ignore[no-untyped-def]
+def _report(look: Look, done: Done, refusal: str, started: float) -> Report:
+    problems = [*look.seen.problems, *failed_cuts(look.snapshot.nodes)]
     return Report(
-        at=now,
+        at=look.snapshot.now,
         actions=done.actions,
         failures=done.failures,
         refusal=refusal,
         problems=[f"{problem.where}: {problem.text}" for problem in problems],
-        changed=changed,
+        changed=look.changed,
         again=done.again and not done.failures,
         milliseconds=int((time.monotonic() - started) * 1000),
     )

@@ -6,6 +6,7 @@ import pytest
 
 from scheduling import services
 from scheduling.models import CardSpan, Node, Placement
+from scheduling.reconcile import launch
 
 
 def node_of(harbour, row):
@@ -131,3 +132,16 @@ def test_an_image_that_is_not_there_says_so(harbour):
     services.end_workload(row, by=harbour.robin, now=harbour.now)
     harbour.pass_time(minutes=2, every=0.5)
     assert harbour.read(row).phase == "ended"
+
+
+def test_pods_left_behind_by_a_deletion_outside_are_removed(harbour):
+    """`kubectl delete --cascade=orphan`: the object goes, its pod would hold the card for good."""
+    row = run(harbour)
+    ref = launch.ref_of(harbour.read(row))
+    path = f"/apis/apps/v1/namespaces/{ref.namespace}/statefulsets/{ref.name}"
+    harbour.port._api.ask("DELETE", path, body={"propagationPolicy": "Orphan"})
+    harbour.pass_time(minutes=3, every=0.5)
+
+    assert harbour.read(row).phase == "ended"
+    assert pods_of(harbour, row) == []
+    assert Placement.objects.get(workload=row).ended_at is not None
