@@ -62,8 +62,8 @@ HABITS = (
     Habit("jonas", "speech", ("transcripts", "voices"), (A10G, SLICE), ((H100, 2), (HALF, 1), (H100, 1)), 3.2, 15.0),
     Habit("kofi", "robotics", ("grasping", "gait"), (A10G, SLICE), ((A10G, 1), (SLICE, 1), (A10G, 1)), 4.8, 11.0),
     Habit("sana", "robotics", ("simulator", "policies"), (SLICE, A10G), ((H100, 2), (A10G, 1), (A100, 2)), 3.9, 13.0),
-    Habit("ivo", "language", ("tokeniser", "evaluation"), (QUARTER, SLICE), ((H100, 3), (HALF, 1), (A100, 1)), 3.0, 17.0),
-    Habit("noor", "language", ("pretraining", "distillation"), (HALF, QUARTER), ((H100, 3), (HALF, 1), (A100, 2)), 2.6, 22.0),
+    Habit("ivo", "language", ("tokens", "evaluation"), (QUARTER, SLICE), ((H100, 3), (HALF, 1), (A100, 1)), 3.0, 17),
+    Habit("noor", "language", ("pretrain", "distil"), (HALF, QUARTER), ((H100, 3), (HALF, 1), (A100, 2)), 2.6, 22),
 )
 VERBS = ("finetune", "sweep", "evaluate", "ablation", "export", "train")
 
