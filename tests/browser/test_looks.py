@@ -43,7 +43,7 @@ def test_pages_of(username: str, window: Opener, demo: Demo, screenshots: Path) 
     paths = {name: address_of(demo, username, where) for name, where in PAGES[username].items()}
     for look, (width, scheme) in LOOKS.items():
         person.page.set_viewport_size({"width": width, "height": 900})
-        person.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        person.page.emulate_media(color_scheme=scheme)
         for name, path in paths.items():
             person.go(path)
             person.live()
@@ -56,7 +56,7 @@ def test_the_log_in_page(window: Opener, screenshots: Path) -> None:
     stranger = window("robin")
     for look, (width, scheme) in LOOKS.items():
         stranger.page.set_viewport_size({"width": width, "height": 900})
-        stranger.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        stranger.page.emulate_media(color_scheme=scheme)
         stranger.go("/login/")
         check_width(stranger, "login", width)
         stranger.keep(screenshots, f"login-{look}")

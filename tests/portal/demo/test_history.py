@@ -14,6 +14,7 @@ import pytest
 
 from portal.demo import habits, people
 from portal.demo.fleet import Machine, stretches
+from portal.demo.habits import Ask
 from portal.demo.history import History, Past, Stay, held_at, write_history
 from scheduling.planning.facts import Kind
 from tests.portal.demo.past import NOW, ZONE, history_at, nodes, setting_at
@@ -65,6 +66,24 @@ def test_every_stay_runs_in_its_order_within_the_history_and_its_nodes_life(now:
         assert stay.running_at < stay.ended_at < setting.until
         assert stay.machine.since <= stay.placed_at
         assert stay.ended_at <= stay.machine.until
+
+
+@moments
+def test_a_stay_lies_within_one_cut_of_its_node(now: datetime) -> None:
+    for past, stay in stays(history_at(now)):
+        (era,) = [era for era in stay.machine.eras if era.since <= stay.placed_at < era.until]
+        assert stay.ended_at <= era.until
+        assert past.sku in {offer.sku for offer in era.offers}
+
+
+def test_a_workspace_is_not_woken_while_it_still_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    setting = setting_at(NOW)
+    first = Ask(setting.since, "robin", "vision", Kind.WORKSPACE, "notes", habits.H100, 1, td(hours=8), last=False)
+    asked = [first, replace(first, at=first.at + td(hours=3)), replace(first, at=first.at + td(hours=30))]
+    monkeypatch.setattr("portal.demo.history.asks", lambda *_: asked)
+    history = write_history(setting)
+    assert [stay.asked_at for _, stay in stays(history)] == [asked[0].at, asked[2].at]
+    assert history.dropped == 1
 
 
 @moments

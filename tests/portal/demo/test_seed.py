@@ -218,7 +218,7 @@ def test_every_workload_walked_a_way_that_phases_can_go(seeded: Seeded) -> None:
         for earlier, later in pairwise(steps):
             assert later.before == earlier.after
             assert later.at >= earlier.at
-            assert later.after == later.before or later.after in MOVES[later.before]  # type: ignore[index]
+            assert later.after == later.before or later.after in MOVES[later.before]
 
 
 def test_the_meters_were_quiet_before_a_workspace_fell_asleep(seeded: Seeded) -> None:
