@@ -16,6 +16,7 @@ from portal.pages.paging import paged
 from portal.refusals import status_of
 from scheduling import services
 from scheduling.announce import team_topic
+from scheduling.planning import catalog
 from tenants.access import Standing, access_quota_request
 from tenants.errors import AlreadyDecided, NotAllowed, Refused
 from tenants.models import QuotaRequest, RequestState, Role
@@ -49,7 +50,7 @@ def index(request: HttpRequest) -> HttpResponse:
 def approve(request: HttpRequest, pk: UUID) -> HttpResponse:
     def decide(found: QuotaRequest, form: DecisionForm) -> None:
         services.approve_request(found, by=person(request), now=now_of(request), **form.cleaned_data)
-        messages.success(request, f"Approved: {found.asked_by} may now hold more of {found.model}.")
+        messages.success(request, f"Approved: {found.asked_by} may now hold more of {catalog.title(found.model)}.")
 
     return decided(request, pk, "approve", decide)
 

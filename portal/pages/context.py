@@ -11,12 +11,15 @@ from django.urls import reverse
 from django.utils.functional import SimpleLazyObject
 
 from portal.pages.doors import now_of, stand_of
+from scheduling.announce import person_topic, team_topic
 from scheduling.models import Workload
 from scheduling.planning.facts import HOLDING, Phase
 from tenants import clock
 from tenants.access import Standing, pending_to_decide
 from tenants.models import Role
 from tenants.quota import NOTHING
+
+MOST_TEAM_TOPICS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,7 @@ class Menu:
     who: str
     roles: str
     holds: F  # cards held by the person now
+    topics: str  # what moves the numbers in it
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,22 +56,27 @@ class Time:
 def around(request: HttpRequest) -> dict[str, Any]:
     """Context processor. The menu costs its queries only where a template shows it."""
     return {
-        "menu": SimpleLazyObject(lambda: menu(request)),
+        "menu": SimpleLazyObject(lambda: menu(request, request.path)),
         "time": Time(now_of(request), settings.BERTH_ZONE, clock.rate(), clock.is_simulated()),
         "currency": settings.BERTH_CURRENCY,
         "is_demo": settings.BERTH_DEMO,
     }
 
 
-def menu(request: HttpRequest) -> Menu | None:
-    """The menu of whoever is logged in. Five queries, or two once the page has asked for the person's roles."""
+def menu(request: HttpRequest, path: str) -> Menu | None:
+    """The menu of whoever is logged in, on the page at `path`. Four queries, two of them for the person's roles."""
     if not getattr(request, "user", None) or not request.user.is_authenticated:
         return None
     stand = stand_of(request)
     mine = Workload.objects.filter(owner=stand.user).exclude(phase=Phase.ENDED)
     rows = list(mine.values_list("phase", "flavor__share", "count"))
     holds = sum((share * count for phase, share, count in rows if phase in HOLDING), NOTHING)
-    return Menu(words(request.path, stand, len(rows)), str(stand.user), roles_of(stand), holds)
+    return Menu(words(path, stand, len(rows)), str(stand.user), roles_of(stand), holds, topics_of(stand))
+
+
+def topics_of(stand: Standing) -> str:
+    led = stand.teams_with(Role.LEAD)[:MOST_TEAM_TOPICS]
+    return " ".join([person_topic(stand.user.pk), *(team_topic(team.pk) for team in led)])
 
 
 def words(path: str, stand: Standing, open_workloads: int) -> list[Word]:

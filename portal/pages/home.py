@@ -7,6 +7,7 @@ from decimal import Decimal
 from django.db.models import Sum
 from django.http import HttpRequest, HttpResponse
 
+from portal.pages.context import menu
 from portal.pages.doors import now_of, page, show, stand_of
 from portal.pages.quotas import Line, held_by_me, line_of
 from portal.pages.workloads import rows_of
@@ -38,6 +39,13 @@ MOST_TEAM_TOPICS = 20
 class TeamQuota:
     team: Team
     lines: list[Line]
+
+
+@page
+def menu_part(request: HttpRequest) -> HttpResponse:
+    """The menu alone, whose numbers move; `at` is the page around it."""
+    at = request.GET.get("at", "/")
+    return show(request, "parts/menu_page.html", {"menu": menu(request, at), "at": at}, part="parts/menu.html")
 
 
 @page

@@ -16,10 +16,12 @@ from portal.pages.doors import action, now_of, page, person, show, stand_of
 from portal.pages.forms import AskForm, refuse
 from portal.pages.login import onward
 from portal.pages.paging import paged
+from portal.templatetags.words import card_words, cards
 from scheduling import services
 from scheduling.announce import person_topic, team_topic
 from scheduling.holdings import Holding, holdings
 from scheduling.models import Flavor
+from scheduling.planning import catalog
 from scheduling.snapshot import held
 from tenants.access import Standing, access_grant, access_quota_request
 from tenants.errors import Refused
@@ -87,7 +89,9 @@ def ask(request: HttpRequest) -> HttpResponse:
 def accept(request: HttpRequest, pk: UUID) -> HttpResponse:
     found = access_quota_request(stand_of(request), pk, to="asker")
     grant = services.accept_offer(found, by=person(request), now=now_of(request))
-    messages.success(request, f"Accepted: {grant.amount} more of {found.model} for you in {found.team}.")
+    messages.success(
+        request, f"Accepted: {cards(grant.amount)} more of {catalog.title(found.model)} for you in {found.team}."
+    )
     return redirect(onward(request) if "next" in request.POST else "quotas")
 
 
@@ -103,7 +107,9 @@ def withdraw(request: HttpRequest, pk: UUID) -> HttpResponse:
 def end(request: HttpRequest, pk: UUID) -> HttpResponse:
     grant = access_grant(stand_of(request), pk, to="end")
     services.end_grant(grant, now=now_of(request))
-    messages.success(request, f"The grant has ended: {grant}. Nothing that runs was stopped.")
+    messages.success(
+        request, f"Ended: {card_words(grant.amount)} of {catalog.title(grant.model)} for {grant.member or grant.team}."
+    )
     return redirect("quotas")
 
 

@@ -35,12 +35,11 @@ class Choice:
 
 @form_page
 def new(request: HttpRequest) -> HttpResponse:
+    """The form, as an address or a press of “Show the offers” fills it in; or, sent, the workload."""
     teams = teams_of(stand_of(request))
     if request.method == "POST" and "refresh" not in request.POST:
         return submit(request, teams)
-    if request.method == "POST":
-        return form_with_offers(request, WishForm(request.POST, teams=teams))
-    given = {name: value for name, value in request.GET.items() if name in WishForm.base_fields}
+    given = {name: value for name, value in (request.POST or request.GET).items() if name in WishForm.base_fields}
     return form_with_offers(request, WishForm(teams=teams, initial=fresh(teams) | given))
 
 
@@ -49,9 +48,8 @@ def offers_part(request: HttpRequest) -> HttpResponse:
     """The offers alone, as the form stands now; what the address leaves out is as the form proposes it."""
     teams = teams_of(stand_of(request))
     blank = WishForm(teams=teams, initial=fresh(teams))
-    form = WishForm(proposal_of(blank) | request.GET.dict(), teams=teams)
-    choice, wrong = chosen(request, form)
-    context = {"form": form, "choice": choice, "wrong": wrong}
+    choice, wrong = chosen(request, WishForm(proposal_of(blank) | request.GET.dict(), teams=teams))
+    context = {"choice": choice, "wrong": wrong}
     status = 400 if wrong else 200
     return show(request, "workloads/offers.html", context, part="workloads/_offers.html", status=status)
 
@@ -127,32 +125,24 @@ def wish_of(data: dict[str, Any], offer: Offer) -> Wish:
 
 
 def form_with_offers(request: HttpRequest, form: WishForm, status: int = 200) -> HttpResponse:
-    choice, wrong = chosen(request, form)
+    sent = form if form.is_bound else WishForm(proposal_of(form), teams=form.teams)
+    choice, wrong = chosen(request, sent)
     context = {"form": form, "choice": choice, "wrong": wrong}
-    return show(request, "workloads/new.html", context, status=status)
+    return show(request, "workloads/new.html", context, status=400 if wrong else status)
 
 
 def chosen(request: HttpRequest, form: WishForm) -> tuple[Choice | None, list[str]]:
     """The offers for what the form says so far, or the sentences about what it says wrongly."""
-    data = cleaned(form)
+    form.is_valid()
     wrong = [f"{form.fields[name].label}: {text}" for name in WHAT_OFFERS_NEED for text in form.errors.get(name, [])]
-    if wrong or not data:
+    if wrong:
         return None, wrong
-    team, by = stand_of(request).teams[uuid.UUID(data["team"])], person(request)
+    data, by = form.cleaned_data, person(request)
+    team = stand_of(request).teams[uuid.UUID(data["team"])]
     found = offered(team, by, data, now_of(request))
     best = next((offer for offer in found if offer.starts == "now" and offer.per_hour is not None), None)
     leads = [lead for lead in leads_of(team) if lead != by]
-    return Choice(found, best, leads[0] if leads else None, data.get("hours")), []
-
-
-def cleaned(form: WishForm) -> dict[str, Any]:
-    """The valid part of the form; of a form that nobody has sent, what it proposes."""
-    if form.is_bound:
-        form.is_valid()
-        return form.cleaned_data
-    proposal = WishForm(proposal_of(form), teams=form.teams)
-    proposal.is_valid()
-    return proposal.cleaned_data
+    return Choice(found, best, leads[0] if leads else None, data["hours"]), []
 
 
 def proposal_of(form: WishForm) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from portal.pages import approvals, chargeback, fleet, home, login, quotas, requ
 
 urlpatterns = [
     path("", home.home, name="home"),
+    path("menu/", home.menu_part, name="menu"),
     path("login/", login.log_in, name="login"),
     path("logout/", login.log_out, name="logout"),
     path("workloads/", workloads.index, name="workloads"),

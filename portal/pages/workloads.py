@@ -24,6 +24,7 @@ from scheduling.telemetry.idle import GAP
 from tenants.access import Standing
 from tenants.billing.selectors import prices_at
 from tenants.errors import NotAllowed
+from tenants.models import Role
 
 MOST_TEAM_TOPICS = 20
 STOPPABLE = (Phase.WAITING, Phase.PLACED, Phase.STARTING, Phase.RUNNING)
@@ -58,6 +59,7 @@ def index(request: HttpRequest) -> HttpResponse:
     turned = paged(request, found)
     topics = [team_topic(team.pk) for team in teams[:MOST_TEAM_TOPICS]]
     context = {"form": form, "page": turned, "rows": rows_of(list(turned), now), "topics": " ".join(topics)}
+    context["may_run"] = bool(stand.teams_with(Role.RESEARCHER, Role.LEAD))
     context["filtered"] = any(request.GET.get(name) for name in form.fields)
     return show(
         request, "workloads/list.html", context, part="workloads/_rows.html", status=200 if form.is_valid() else 400

@@ -56,8 +56,14 @@ function options(place) {
   };
 }
 
+// From the first reading on, at most an hour; without one, the last hour of the page's own clock.
 function lastHour(_, low, high) {
-  return high === null ? [0, 1] : [Math.min(low, high - 300, Math.max(low, high - HOUR)), high];
+  if (high === null || !high) return [pageTime() - HOUR, pageTime()];
+  return [Math.min(low, high - 300), high];
+}
+
+function pageTime() {
+  return Date.parse(document.querySelector("[data-clock]").dateTime) / 1000;
 }
 
 function sizeOf(place) {
@@ -75,6 +81,9 @@ function append(reading) {
     at.push(seconds);
     busy.push(reading.busy === null ? null : reading.busy * 100);
     memory.push(reading.memory_used_mib === null ? null : reading.memory_used_mib / 1024);
+    for (const place of places) {
+      if (place.dataset.chart === "memory" && reading.memory_total_mib) place.dataset.top = reading.memory_total_mib / 1024;
+    }
     while (at.length > KEPT || at[0] < seconds - HOUR) [at, busy, memory].forEach((list) => list.shift());
   }
   charts.forEach((chart) => chart.setData(dataOf(chart.place)));

@@ -17,11 +17,15 @@ connect();
 every(1000, tickClocks);
 every(1000, grow);
 every(1000, fetchStale);
-document.addEventListener("htmx:afterSettle", watch);
+document.addEventListener("htmx:afterSettle", ({ target }) => {
+  if (target.dataset?.says) say(target.dataset.says);
+  watch();
+});
 document.addEventListener("htmx:afterSettle", fetchStale);
 document.addEventListener("visibilitychange", () => document.hidden || refresh());
 
 function connect() {
+  if (!("WebSocket" in window)) return show("lost", "polling");
   const scheme = location.protocol === "https:" ? "wss:" : "ws:";
   socket = new WebSocket(`${scheme}//${location.host}${document.body.dataset.socket}`);
   socket.addEventListener("open", opened);
@@ -48,12 +52,12 @@ function closed({ code }) {
 
 // Tell the server which topics this page is about, whenever they changed.
 function watch() {
-  const topics = new Set([document.body.dataset.topic]);
+  const topics = new Set();
   for (const element of document.querySelectorAll("[data-topics]")) {
     element.dataset.topics.split(" ").filter(Boolean).forEach((topic) => topics.add(topic));
   }
   const wanted = JSON.stringify({ watch: [...topics].slice(0, 50) });
-  if (socket.readyState !== WebSocket.OPEN || wanted === watched) return;
+  if (!hears() || wanted === watched) return;
   watched = wanted;
   socket.send(wanted);
 }
@@ -74,6 +78,10 @@ function heard() {
   refresh();
 }
 
+function hears() {
+  return socket?.readyState === 1;
+}
+
 function announce({ workload, phase }) {
   const named = document.querySelector(`[data-name-of="${workload}"]`);
   if (named) say(`${named.textContent.trim()} is now ${phase}.`);
@@ -89,7 +97,7 @@ function refresh(what = "") {
 }
 
 function fetchStale() {
-  const patience = socket.readyState === WebSocket.OPEN ? HEARD : SILENT;
+  const patience = hears() ? HEARD : SILENT;
   for (const part of document.querySelectorAll("[data-refresh]")) {
     part.dataset.fetched ??= Date.now();
     const old = Date.now() - part.dataset.fetched >= patience && !document.hidden;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from urllib.parse import urldefrag, urljoin
 
 import pytest
 from django.db import connection
@@ -108,6 +109,25 @@ def test_what_is_not_there_says_so_to_everybody(world: World, client: Client) ->
         page = look(who, "/no-such-page/")
         assert page.status == 404
         assert words in page.words
+        assert ("live.js" in page.html) == (who is not client)
+
+
+@pytest.mark.parametrize("name", PEOPLE)
+def test_no_page_links_to_what_the_person_may_not_open(world: World, name: str) -> None:
+    furnished(world)
+    client = as_person(getattr(world, name))
+    waiting, seen = ["/"], {"/"}
+    while waiting:
+        path = waiting.pop()
+        answer = client.get(path, follow=True)
+        assert answer.status_code == 200, path
+        if not answer["Content-Type"].startswith("text/html"):
+            continue
+        for link in Seen(answer.status_code, answer.content.decode()).links:
+            target = urldefrag(urljoin(path, link)).url
+            if target.startswith("/") and not target.startswith("/static/") and target not in seen:
+                seen.add(target)
+                waiting.append(target)
 
 
 HOSTILE = '<script>alert(1)</script> " onmouseover="x'

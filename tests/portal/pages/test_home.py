@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from datetime import timedelta as td
 from fractions import Fraction as F
 
@@ -86,7 +87,19 @@ def test_the_menu_has_only_what_the_person_may_open(world: World) -> None:
     for name, addresses in menus.items():
         page = look(as_person(getattr(world, name)), "/")
         words = page.html.partition('<nav class="nav"')[2].partition("</nav>")[0]
-        assert [part.partition('"')[0] for part in words.split('a href="')[1:]] == addresses
+        assert [link for link in re.findall('href="(/[^"]*)"', words) if not link.startswith("/static/")] == addresses
+
+
+def test_the_numbers_of_the_menu_can_be_fetched_anew(world: World) -> None:
+    client = as_person(world.dana)
+    world.asks(world.robin)
+
+    part = look(client, "/menu/?at=/approvals/", **{"HX-Request": "true"})
+
+    assert "<html" not in part.html
+    assert "Approvals 1 to decide" in part.words
+    assert 'href="/approvals/" aria-current="page"' in part.html
+    assert f"team:{world.vision.pk}" in part.html
 
 
 def test_roles_are_named_at_their_highest_team(world: World) -> None:

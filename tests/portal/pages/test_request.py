@@ -228,7 +228,15 @@ class TestSending:
 
         assert page.status == 200
         assert "2 × Whole H100" in page.words
+        assert page.form_to(NEW).fields["name"] == "notebook"
         assert Workload.objects.count() == 0
+
+    @pytest.mark.parametrize("query", ["count=x", "team=x", "kind=endpoint", "cores=", "hours=-1"])
+    def test_a_link_that_makes_no_sense_says_so(self, priced: World, query: str) -> None:
+        page = look(as_person(priced.robin), f"{NEW}?{query}")
+
+        assert page.status == 400
+        assert "€/h" not in page.words
 
     def test_a_link_fills_the_form_in(self, priced: World) -> None:
         page = look(as_person(priced.robin), NEW + "?kind=job&name=train&count=3")
