@@ -43,6 +43,6 @@ app.steps["worker"].add(Watch)
 
 @beat_embedded_init.connect
 def end_with_the_worker(**_: object) -> None:
-    """The beat of `worker -B` is a process of its own. Left behind by a killed worker it would ring beside the next one."""
+    """The beat of `worker -B` is a process of its own; left behind by a killed worker it would ring beside the next."""
     if os.getpid() != IMPORTED_BY:
         die_with(IMPORTED_BY)

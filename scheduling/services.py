@@ -251,8 +251,8 @@ def _check(wish: Wish) -> None:
         raise Refused("Ask for at least 1.", field="count")
     if wish.count > 1 and wish.flavor.sharing != Sharing.WHOLE:
         raise Refused(
-            f"A pod holds at most 1 {UNITS[Sharing(wish.flavor.sharing)]}: more would be refused by the node or bring no more "
-            "compute to one program. Ask for 1, or for whole cards.",
+            f"A pod holds at most 1 {UNITS[Sharing(wish.flavor.sharing)]}: more would be refused by the node or bring "
+            "no more compute to one program. Ask for 1, or for whole cards.",
             field="count",
         )
     if wish.image and not IMAGE.fullmatch(wish.image):

@@ -14,6 +14,7 @@ import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from datetime import timedelta as td
+from functools import lru_cache
 from pathlib import Path
 
 MAX_RATE = 3600.0
@@ -58,23 +59,9 @@ def current_pace() -> Pace | None:
     return read_pace(path) if path else None
 
 
-_cached: tuple[Path, int, Pace] | None = None
-
-
 def read_pace(path: Path) -> Pace:
     """The pace in a clock file; read again only when the file was replaced."""
-    global _cached
-    stamp = path.stat().st_mtime_ns
-    if _cached and _cached[0] == path and _cached[1] == stamp:
-        return _cached[2]
-    content = json.loads(path.read_text())
-    pace = Pace(
-        wall=datetime.fromisoformat(content["wall"]),
-        simulated=datetime.fromisoformat(content["simulated"]),
-        rate=float(content["rate"]),
-    )
-    _cached = (path, stamp, pace)
-    return pace
+    return _read_pace(path, path.stat().st_mtime_ns)
 
 
 def write_pace(path: Path, pace: Pace) -> None:
@@ -96,3 +83,13 @@ def set_rate(path: Path, new_rate: float) -> Pace:
     pace = Pace(wall=wall, simulated=read_pace(path).at(wall), rate=new_rate)
     write_pace(path, pace)
     return pace
+
+
+@lru_cache(maxsize=4)
+def _read_pace(path: Path, _stamp: int) -> Pace:
+    content = json.loads(path.read_text())
+    return Pace(
+        wall=datetime.fromisoformat(content["wall"]),
+        simulated=datetime.fromisoformat(content["simulated"]),
+        rate=float(content["rate"]),
+    )

@@ -18,7 +18,7 @@ class FractionField(models.CharField):
         kwargs.setdefault("max_length", 64)
         super().__init__(*args, **kwargs)
 
-    def from_db_value(self, value: str | None, expression: Any, connection: Any) -> F | None:
+    def from_db_value(self, value: str | None, _expression: Any, _connection: Any) -> F | None:
         return None if value is None else F(value)
 
     def to_python(self, value: Any) -> F | None:

@@ -64,7 +64,7 @@ def used_of_team(own: Mapping[int, F], held: Mapping[int, F]) -> F:
 
 
 def room(quota: Quota, held: Mapping[int, F], member: int) -> F:
-    """Cards that `member` may still take: the rest of the team's part and of the member's own grants, never negative."""
+    """Cards that `member` may still take: the rest of the team's part and of the own grants, never negative."""
     of_team = max(NOTHING, quota.granted - used_of_team(quota.own, held))
     of_member = max(NOTHING, quota.own.get(member, NOTHING) - held.get(member, NOTHING))
     return of_team + of_member

@@ -139,6 +139,6 @@ def _lines_by_parent(parents: Collection[UUID]) -> Mapping[tuple[UUID, str], lis
     """What each parent has given to its children, by parent and model."""
     found: dict[tuple[UUID, str], list[GrantLine]] = defaultdict(list)
     for grant in Grant.objects.filter(team__parent__in=parents).select_related("team"):
-        assert grant.team.parent_id is not None
-        found[(grant.team.parent_id, grant.model)].append(line_of(grant))
+        if parent := grant.team.parent_id:
+            found[(parent, grant.model)].append(line_of(grant))
     return found

@@ -107,16 +107,16 @@ def accept_counter(request: QuotaRequest, *, by: User, now: datetime) -> Grant:
     """The asker takes the offer: it becomes a grant, made by the lead who offered it."""
     if request.asked_by_id != by.pk:
         raise Refused(f"Only {request.asked_by} can accept the offer.")
-    if request.offered_amount is None:
+    amount, lead = request.offered_amount, request.decided_by
+    if amount is None or lead is None:
         raise Refused("There is no offer to accept.")
     _check_until(request.offered_until, now)
-    _check_parent(request.team, request.model, request.offered_amount, now, request.offered_until)
+    _check_parent(request.team, request.model, amount, now, request.offered_until)
     taken = QuotaRequest.objects.filter(pk=request.pk, state=RequestState.COUNTERED).update(state=RequestState.APPROVED)
     if not taken:
         raise _already(request)
     request.refresh_from_db()
-    assert request.decided_by is not None and request.offered_amount is not None
-    return _grant(request, request.offered_amount, request.offered_until, by=request.decided_by, now=now)
+    return _grant(request, amount, request.offered_until, by=lead, now=now)
 
 
 @transaction.atomic

@@ -164,7 +164,9 @@ def plain_cards(sight: Sight) -> Cards:
     item = sight.item(RENAMED) or sight.item(WHOLE)
     if item is None:
         if count and not sight.changing and not any(item.offered is None for item in sight.items):
-            sight.notes.add(f"status.allocatable[{WHOLE}]", f"the labels tell of {count} cards, but none is advertised yet")
+            sight.notes.add(
+                f"status.allocatable[{WHOLE}]", f"the labels tell of {count} cards, but none is advertised yet"
+            )
         return Cards(count or 0, sharing=sharing_of(sight, hint or 1), replicas=hint or 1)
     if sight.item(RENAMED) and sight.item(WHOLE):
         sight.notes.add(f"status.capacity[{RENAMED}]", "shared and whole cards stand side by side; none are offered")

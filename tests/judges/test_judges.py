@@ -136,7 +136,9 @@ def test_an_error_is_a_finding_and_an_untested_api_no_acquittal() -> None:
 
 
 def test_schemathesis_goes_in_with_a_person_s_session(base: str) -> None:
-    assert interface.session(log_in(base, "ada")) == ["-H", "Cookie: session=ada; csrf=c", "-H", "X-CSRFToken: c"]
+    environment = interface.session(log_in(base, "ada"))
+
+    assert environment == {"BERTH_SESSION": "ada", "BERTH_CSRF": "c"}
 
 
 def test_a_visitor_without_a_session_is_a_sentence() -> None:

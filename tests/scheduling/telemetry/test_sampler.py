@@ -128,7 +128,12 @@ def test_samples_are_kept_a_day_and_their_rollups_for_good(harbour):
 
 def test_two_beats_sample_once(world, monkeypatch):
     asked = []
-    monkeypatch.setattr(sampler, "_running", lambda cluster: asked.append(cluster) or [])
+
+    def nothing_runs(cluster):
+        asked.append(cluster)
+        return []
+
+    monkeypatch.setattr(sampler, "_running", nothing_runs)
 
     for _ in range(3):
         sampler.sample_cluster(world.cluster, world.now)
