@@ -32,6 +32,7 @@ CALM = 1.0  # the rate while the children start: the fleet stands still until so
 PATIENCE = 50.0  # seconds for the start of everything
 STEP = 0.02  # seconds between two looks at the children
 POLITE = 1.5  # seconds that a child has to end by itself
+STOPPERS = (signal.SIGINT, signal.SIGTERM)
 OURS = ("BERTH_", "CELERY_", "DATABASE_URL", "REDIS_URL", "SECRET_KEY", "DJANGO_")
 
 
@@ -106,7 +107,8 @@ def running(demo: Demo) -> Iterator[Demo]:
         start(demo)
         yield demo
     finally:
-        end(demo)
+        with undisturbed():
+            end(demo)
 
 
 def start(demo: Demo) -> None:
@@ -157,6 +159,7 @@ def environment(demo: Demo, redis_url: str) -> dict[str, str]:
         "BERTH_TICK_SECONDS": "1",
         "BERTH_SAMPLE_SECONDS": "1",
         "BERTH_RATE_SECONDS": "5",
+        "BERTH_LOG_LEVEL": "WARNING",
         "REDIS_URL": redis_url,
         "PYTHONPATH": str(ROOT),
         "PYTHONUNBUFFERED": "1",
@@ -229,6 +232,16 @@ def end(demo: Demo) -> None:
     demo.children.clear()
 
 
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """A second Ctrl-C waits until everything has ended."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPERS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def end_child(child: Child) -> None:
     if child.process.poll() is None:
         child.process.terminate()
@@ -249,7 +262,7 @@ def kill_group(process: subprocess.Popen[bytes]) -> None:
 @contextmanager
 def stoppable() -> Iterator[None]:
     """Ctrl-C and TERM raise Stopped inside; while the demo ends, and after that, they change nothing."""
-    before = {number: signal.signal(number, ask_to_stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, ask_to_stop) for number in STOPPERS}
     try:
         yield
     finally:
@@ -258,6 +271,6 @@ def stoppable() -> Iterator[None]:
 
 
 def ask_to_stop(number: int, frame: object) -> None:
-    for known in (signal.SIGINT, signal.SIGTERM):
+    for known in STOPPERS:
         signal.signal(known, signal.SIG_IGN)
     raise Stopped

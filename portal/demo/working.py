@@ -8,7 +8,7 @@ from datetime import timedelta as td
 from typing import Any
 
 from portal.demo.stage import Stage
-from portal.demo.visitor import Heard, expect
+from portal.demo.visitor import DidNotHappen, Heard, expect
 from portal.demo.witness import Witness
 
 H100, A100 = "h100-80gb", "a100-40gb"
@@ -157,8 +157,7 @@ def the_meter(stage: Stage) -> str:
 def the_quiet(stage: Stage) -> str:
     """Ninety quiet minutes: asleep, quota free, the pool back at zero."""
     held_before = stage.quota(A100)["held"]
-    stage.hurry(SWIFT)
-    asleep = stage.phase("depth-maps", "asleep", patience=30)
+    asleep = fast_asleep(stage)
     expect(asleep["phase_reason"] == "Idle", f"It sleeps because of {asleep['phase_reason']}: {asleep['phase_text']}")
     quota = stage.quota(A100)
     expect(
@@ -200,6 +199,16 @@ def the_walls(stage: Stage) -> str:
     expect(told["field"] == "name", f"The refusal names {told}.")
     stage.robin.get("/chargeback/", 403)
     return f"Another team's workload: 404. A bad name: “{told['text']}”"
+
+
+def fast_asleep(stage: Stage) -> Mapping[str, Any]:
+    """The workload once it sleeps. Readings too far apart prove no quiet, so a slow machine gets slower time."""
+    stage.hurry(SWIFT)
+    try:
+        return stage.phase("depth-maps", "asleep", patience=25)
+    except DidNotHappen:
+        stage.hurry(SWIFT / 4)
+        return stage.phase("depth-maps", "asleep", patience=60)
 
 
 def reason(stage: Stage, name: str, wanted: str) -> Mapping[str, Any]:
