@@ -101,13 +101,18 @@ def test_the_end_reaches_stubborn_children_and_their_children(tmp_path: Path) ->
     assert [pid for group in groups for pid in members(group)] == []
 
 
-def test_a_second_ctrl_c_waits_until_everything_has_ended(tmp_path: Path) -> None:
+def test_a_second_ctrl_c_waits_until_everything_has_ended() -> None:
     said: list[str] = []
-    with pytest.raises(launcher.Stopped), launcher.stoppable():
-        with launcher.undisturbed():
-            os.kill(os.getpid(), signal.SIGINT)
-            said.append("everything has ended")
-        said.append("never reached")
+
+    def end() -> None:
+        with launcher.stoppable():
+            with launcher.undisturbed():
+                os.kill(os.getpid(), signal.SIGINT)
+                said.append("everything has ended")
+            said.append("never reached")
+
+    with pytest.raises(launcher.Stopped):
+        end()
     assert said == ["everything has ended"]
 
 
