@@ -9,7 +9,8 @@ from typing import Any
 from urllib.parse import quote
 from urllib.request import urlopen
 
-LABEL = "berth.portal/workload"
+from scheduling.cluster import names
+
 GLANCE = 0.02  # seconds between two looks
 
 
@@ -17,7 +18,7 @@ class Witness:
     """Looks at one workload's pod until it is seen to run; `ran_at` is that instant on the monotonic clock."""
 
     def __init__(self, cluster: str, workload: str) -> None:
-        self.address = f"{cluster}/api/v1/pods?labelSelector={quote(f'{LABEL}={workload}')}"
+        self.address = f"{cluster}/api/v1/pods?labelSelector={quote(f'{names.WORKLOAD}={workload}')}"
         self.ran_at: float | None = None
         self.looking = True
         threading.Thread(target=self._look, name="witness", daemon=True).start()
