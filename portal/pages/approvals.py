@@ -2,16 +2,16 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 
 from portal.pages.doors import action, now_of, page, person, show, stand_of
-from portal.pages.forms import DecisionForm, refuse
+from portal.pages.forms import DecidedFilter, DecisionForm, refuse
 from portal.pages.paging import paged
 from portal.refusals import status_of
 from scheduling import services
@@ -102,14 +102,18 @@ def inbox(
     effects = effects_of(list(turned), now)
     items = [item_of(one, effects[one.pk], stand, wrong or {}) for one in turned]
     led = stand.teams_with(Role.LEAD)
+    which = DecidedFilter(request.GET)
     context = {
+        "here": reverse("approvals"),
         "page": turned,
         "items": items,
         "second": second,
-        "decided": paged(request, past(seen), name="decided"),
+        "decided": paged(request, past(seen, which), name="decided"),
+        "which": which,
         "decides": {team.pk for team in led},
         "topics": " ".join(team_topic(team.pk) for team in led[:MOST_TEAM_TOPICS]),
     }
+    status = status if which.is_valid() else 400
     return show(request, "approvals/approvals.html", context, part="approvals/_live.html", status=status)
 
 
@@ -137,5 +141,13 @@ def seen_by(stand: Standing) -> QuerySet[QuotaRequest]:
     return found.filter(team__in=[team.pk for team in led])
 
 
-def past(seen: QuerySet[QuotaRequest]) -> Any:
-    return seen.exclude(state=RequestState.PENDING).order_by("-decided_at", "pk")
+def past(seen: QuerySet[QuotaRequest], which: DecidedFilter) -> QuerySet[QuotaRequest]:
+    """Decided requests, newest first: those with one answer or of one asker; none where the filter makes no sense."""
+    if not which.is_valid():
+        return seen.none()
+    found = seen.exclude(state=RequestState.PENDING)
+    if state := which.cleaned_data["state"]:
+        found = found.filter(state=state)
+    if name := which.cleaned_data["q"].strip():
+        found = found.filter(Q(asked_by__first_name__icontains=name) | Q(asked_by__last_name__icontains=name))
+    return found.order_by("-decided_at", "pk")

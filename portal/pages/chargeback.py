@@ -138,6 +138,7 @@ def month_page(request: HttpRequest, period: str, *, refusal: str = "", status: 
     teams = teams_in_view(stand)
     report = selectors.month(period, teams=teams)
     context = {
+        "here": reverse("month", args=[period]),
         "report": report,
         "tables": report.tables,
         "people": paged(request, report.tables.by_person, name="people", size=PEOPLE_PER_PAGE),

@@ -15,7 +15,7 @@ from django.conf import settings
 from scheduling.planning import catalog
 from scheduling.planning.facts import Kind, Phase
 from tenants.errors import Refused
-from tenants.models import Team
+from tenants.models import RequestState, Team
 
 AMOUNT = re.compile(r"\d{1,6}(\.\d{1,4})?|\d{1,6}/\d{1,4}")
 ALIASES = {"cpu_milli": "cores", "memory_mib": "memory_gib"}
@@ -178,6 +178,28 @@ class AskForm(forms.Form):
         team.error_messages["invalid_choice"] = "Choose one of the teams in which you run work."
         model.choices = [(key, catalog.title(key)) for key in models]
         model.error_messages["invalid_choice"] = "Choose a GPU model of the fleet."
+
+
+class GrantFilter(forms.Form):
+    team = forms.ChoiceField(label="Team", required=False)
+    model = forms.ChoiceField(label="Model", required=False)
+
+    def __init__(self, data: Any, *, teams: Iterable[Team], models: Iterable[str]) -> None:
+        super().__init__(data, auto_id="which_%s")
+        choice(self, "team").choices = [("", "All teams"), *((str(team.pk), team.name) for team in teams)]
+        choice(self, "model").choices = [("", "All models"), *((key, catalog.title(key)) for key in models)]
+
+
+class DecidedFilter(forms.Form):
+    state = forms.ChoiceField(label="Answer", required=False)
+    q = forms.CharField(
+        label="Who asked", max_length=80, required=False, widget=forms.TextInput(attrs={"type": "search"})
+    )
+
+    def __init__(self, data: Any) -> None:
+        super().__init__(data, auto_id="which_%s")
+        answers = [(state.value, state.label) for state in RequestState if state != RequestState.PENDING]
+        choice(self, "state").choices = [("", "All answers"), *answers]
 
 
 class DecisionForm(forms.Form):

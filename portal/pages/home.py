@@ -67,6 +67,7 @@ def home(request: HttpRequest) -> HttpResponse:
         "totals": fleet.totals(NodePool.objects.all()),
         "troubles": troubles() if stand.is_operator else [],
         "operates": stand.is_operator,
+        "sees_all": stand.sees_all_charges(),
         "topics": topics_of(stand, runs, mine),
     }
     return show(request, "home/home.html", context, part="home/_live.html")

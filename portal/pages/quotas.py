@@ -11,9 +11,10 @@ from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 
 from portal.pages.doors import action, now_of, page, person, show, stand_of
-from portal.pages.forms import AskForm, refuse
+from portal.pages.forms import AskForm, GrantFilter, refuse
 from portal.pages.login import onward
 from portal.pages.paging import paged
 from portal.templatetags.words import card_words, cards
@@ -44,6 +45,10 @@ class Line:
     mine_width: float
     others_width: float
     over_width: float
+
+    @property
+    def given_width(self) -> float:
+        return min(100.0, float(self.given / self.holding.total * 100)) if self.holding.total else 0.0
 
     @property
     def over_from(self) -> float:
@@ -117,16 +122,20 @@ def quota_page(request: HttpRequest, form: AskForm | None = None, status: int = 
     stand, now = stand_of(request), now_of(request)
     tree = in_tree_order(stand)
     turned = paged(request, tree, name="teams", size=TEAMS_PER_PAGE)
+    which = GrantFilter(request.GET, teams=[team for team, _ in tree], models=models_of(stand, now))
     context = {
+        "here": reverse("quotas"),
         "teams": turned,
         "blocks": blocks_of(list(turned), stand, now),
-        "grants": paged(request, grants_of(stand, now), name="grants"),
+        "grants": paged(request, filtered(grants_of(stand, now), which), name="grants"),
+        "which": which,
         "ends": {pk for pk in stand.teams if stand.is_operator or stand.has(Role.LEAD, pk)},
         "requests": paged(request, own_requests(stand), name="requests", size=REQUESTS_PER_PAGE),
         "form": form or ask_form(stand),
         "may_ask": bool(runs_in(stand)),
         "topics": topics_of(stand, [team for team, _ in tree]),
     }
+    status = status if which.is_valid() else 400
     return show(request, "quotas/quotas.html", context, part="quotas/_live.html", status=status)
 
 
@@ -201,6 +210,18 @@ def grants_of(stand: Standing, now: datetime) -> QuerySet[Grant]:
     """Grants in force or still to come, of the teams that the person may see."""
     rows = Grant.objects.filter(team__in=stand.readable()).exclude(ends_at__lte=now)
     return rows.select_related("team", "member", "made_by").order_by("team__name", "model", "starts_at", "pk")
+
+
+def models_of(stand: Standing, now: datetime) -> list[str]:
+    return list(grants_of(stand, now).order_by("model").values_list("model", flat=True).distinct())
+
+
+def filtered(rows: QuerySet[Grant], which: GrantFilter) -> QuerySet[Grant]:
+    """Those of one team or model; none where the filter makes no sense."""
+    if not which.is_valid():
+        return rows.none()
+    wanted = {name: value for name, value in which.cleaned_data.items() if value}
+    return rows.filter(**wanted)
 
 
 def own_requests(stand: Standing) -> QuerySet[QuotaRequest]:

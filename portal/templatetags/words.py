@@ -222,6 +222,13 @@ def model_title(key: str) -> str:
 
 
 @register.filter
+def sharing_words(pool: Any) -> str:
+    """How a pool's cards are given out: "whole", "cut by MIG", "time-sliced ×4"."""
+    kinds = {"whole": "whole", "mig": "cut by MIG", "time-slice": "time-sliced", "mps": "shared by MPS"}
+    return kinds[pool.sharing] + (f" ×{pool.replicas}" if pool.replicas > 1 else "")
+
+
+@register.filter
 def sku_words(sku: str) -> str:
     """A flavor's name in a table: "H100 80GB, slice 1g.10gb, spot"; what is no sku of ours stays as it is."""
     try:
@@ -286,7 +293,14 @@ def page_link(context: template.Context, name: str, number: int) -> str:
     """This page's address with another page of the list that the parameter `name` turns over."""
     query = context["request"].GET.copy()
     query[name] = str(number)
-    return f"?{query.urlencode()}"
+    return f"{_here(context)}?{query.urlencode()}"
+
+
+@register.simple_tag(takes_context=True)
+def same_page(context: template.Context) -> str:
+    """Where this page can be fetched anew: not where a form was sent to that was refused and is shown again."""
+    query = context["request"].GET.urlencode()
+    return f"{_here(context)}?{query}" if query else _here(context)
 
 
 @register.inclusion_tag("parts/phase.html")
@@ -317,6 +331,10 @@ def isolation_sentence(sharing: str) -> str:
 
 def sign() -> str:
     return SIGNS.get(settings.BERTH_CURRENCY, settings.BERTH_CURRENCY)
+
+
+def _here(context: template.Context) -> str:
+    return str(context.get("here") or context["request"].path)
 
 
 def _local_now(context: template.Context) -> datetime:

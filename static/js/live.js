@@ -121,8 +121,8 @@ function isBusy(part) {
 
 function move(reading) {
   for (const element of document.querySelectorAll(`[data-reading][data-of="${reading.workload}"]`)) {
-    const value = reading[element.dataset.reading];
-    element.dispatchEvent(new CustomEvent("reading", { detail: value, bubbles: true }));
+    const detail = { value: reading[element.dataset.reading], known: reading.busy !== null };
+    element.dispatchEvent(new CustomEvent("reading", { detail, bubbles: true }));
   }
   document.dispatchEvent(new CustomEvent("meter", { detail: reading }));
 }

@@ -29,16 +29,19 @@ const WORDS = {
   gib: (value) => `${(value / 1024).toFixed(1)} GiB`,
 };
 
-document.addEventListener("reading", ({ target, detail }) => {
-  if (target instanceof HTMLMeterElement) target.value = detail ?? 0;
-  else if (target.dataset.words === "idle") target.textContent = idleWords(detail, target.dataset.limit);
-  else target.textContent = detail === null ? "unknown" : WORDS[target.dataset.words](detail);
-  target.classList.toggle("unknown", detail === null);
+document.addEventListener("reading", ({ target, detail: { value, known } }) => {
+  if (target instanceof HTMLMeterElement) target.value = value ?? 0;
+  else if (target.dataset.words === "idle") target.textContent = idleWords(value, known, target.dataset.limit);
+  else target.textContent = value === null ? "unknown" : WORDS[target.dataset.words](value);
+  target.classList.toggle("unknown", value === null);
 });
 
-function idleWords(minutes, limit) {
+function idleWords(minutes, known, limit) {
+  if (!known) return "Unknown: nobody reports its use, so it is not counted as idle.";
   return minutes === null ? `Busy: the count of ${limit} has not begun.` : `Idle for ${Math.floor(minutes)} min of ${limit}.`;
 }
+
+const CENTS = { minimumFractionDigits: 2, maximumFractionDigits: 2 };
 
 // What a running workload has held and cost so far grows between two looks, too.
 export function grow() {
@@ -46,7 +49,7 @@ export function grow() {
     const { grows, base, perSecond } = element.dataset;
     element.dataset.seenAt ??= Date.now();
     const value = Number(base) + ((Date.now() - element.dataset.seenAt) / 1000) * Number(perSecond);
-    if (grows === "money") element.textContent = element.textContent.replace(/^[\d.,]+/, value.toFixed(2));
+    if (grows === "money") element.textContent = element.textContent.replace(/^[\d.,]+/, value.toLocaleString("en-GB", CENTS));
     else element.textContent = duration(Math.floor(value));
   }
 }

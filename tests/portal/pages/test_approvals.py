@@ -74,6 +74,20 @@ class TestInbox:
         assert "8 cards of H100 80GB" in words
         assert "denied “Use two.”" in words
 
+    def test_decisions_are_narrowed_by_answer_and_asker(self, world: World) -> None:
+        answered = {"decided_by": world.lena, "decided_at": world.now, "note": "So."}
+        world.asks(world.robin, 8, state="denied", **answered)
+        world.asks(world.dana, 7, state="approved", **answered)
+        client = as_person(world.lena)
+
+        denied, danas = look(client, "/approvals/?state=denied").words, look(client, "/approvals/?q=dan").words
+
+        assert "8 cards" in denied
+        assert "7 cards" not in denied
+        assert "7 cards" in danas
+        assert "8 cards" not in danas
+        assert look(client, "/approvals/?state=eaten").status == 400
+
 
 class TestDecisions:
     def test_approving_grants_what_was_asked_for(self, world: World) -> None:
@@ -139,6 +153,7 @@ class TestDecisions:
         assert sentence in page.words
         assert f'id="{verb}-{request.pk.hex[:12]}-{field}_error"' in page.html
         assert request.state == "pending"
+        assert 'data-hx-get="/approvals/"' in page.html  # the page is fetched anew from its own address
 
     def test_who_comes_second_reads_who_was_first(self, world: World) -> None:
         request = world.asks(world.robin)

@@ -27,7 +27,7 @@ class TestNumbers:
     def test_a_lead_of_a_department_sees_what_is_given_on(self, world: World) -> None:
         page = look(as_person(world.lena), "/quotas/")
 
-        assert "24 given on, 24 left to give" in page.words
+        assert "24 of 48 given on 24 left to give" in page.words
         assert page.words.index("Research and the teams below it") < page.words.index("Speech A10G")
 
     def test_what_is_held_is_told_by_whom(self, world: World) -> None:
@@ -63,6 +63,27 @@ class TestNumbers:
         world.workload("resting", phase="asleep")
 
         assert "0 of 16 held" in look(as_person(world.robin), "/quotas/").words
+
+
+class TestGrantFilter:
+    def test_grants_are_narrowed_by_team_and_model(self, world: World) -> None:
+        client = as_person(world.omar)
+
+        def rows(query: str) -> int:
+            return sum("/end/" in form.action for form in look(client, f"/quotas/?{query}").forms)
+
+        assert (rows(""), rows(f"team={world.vision.pk}"), rows(f"model={A10G}")) == (8, 2, 4)
+        assert rows(f"team={world.vision.pk}&model={A10G}") == 1
+
+    @pytest.mark.parametrize("query", ["team=x", "model=h9000"])
+    def test_a_filter_that_makes_no_sense_is_said(self, world: World, query: str) -> None:
+        page = look(as_person(world.omar), f"/quotas/?{query}")
+
+        assert page.status == 400
+        assert 'id="which_' in page.html
+
+    def test_the_team_of_somebody_else_is_no_filter(self, world: World) -> None:
+        assert look(as_person(world.robin), f"/quotas/?team={world.speech.pk}").status == 400
 
 
 class TestAsking:
@@ -107,6 +128,7 @@ class TestAsking:
         assert page.status == 400
         assert sentence in page.words
         assert f'id="id_{field}_error"' in page.html
+        assert 'data-hx-get="/quotas/"' in page.html
         assert QuotaRequest.objects.count() == 0
 
     def test_nobody_asks_for_another_team(self, world: World) -> None:
