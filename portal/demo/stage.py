@@ -20,6 +20,7 @@ class Stage:
     people: Mapping[str, Visitor]
     ear: Listener = field(init=False)
     ids: dict[str, str] = field(default_factory=dict)  # what was made, by a short name
+    figures: dict[str, float] = field(default_factory=dict)  # what was measured, in seconds
 
     @property
     def robin(self) -> Visitor:
@@ -40,6 +41,10 @@ class Stage:
     @property
     def omar(self) -> Visitor:
         return self.people["omar"]
+
+    def measured(self, name: str, seconds: float) -> None:
+        """Keep the worst of several measurements of one thing."""
+        self.figures[name] = max(seconds, self.figures.get(name, 0.0))
 
     def hurry(self, rate: float) -> None:
         """So many simulated seconds pass per second from now on."""

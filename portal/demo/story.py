@@ -50,17 +50,19 @@ class Teller:
             self.on_step(step)
 
 
-def tell(demo: Demo, begun: float, on_step: Callable[[Step], None] | None = None) -> list[Step]:
-    """The story in a running demo, which took `begun` seconds to start."""
+def tell(
+    demo: Demo, begun: float, on_step: Callable[[Step], None] | None = None
+) -> tuple[list[Step], dict[str, float]]:
+    """The story in a running demo, which took `begun` seconds to start; its steps, and what was measured in seconds."""
     teller = Teller(on_step)
     with ExitStack() as opened:
-        stage = Stage(demo, {name: Visitor(demo.url, name) for name in cast()})
+        stage = Stage(demo, {name: Visitor(demo.url, name) for name in cast()}, figures={"first_page": begun})
         teller.run("The portal starts and offers four people", lambda: arrive(stage, begun))
         if not teller.failed:
             stage.ear = opened.enter_context(listening(stage.robin))
         for name, scene in scenes():
             teller.run(name, lambda scene=scene: scene(stage))  # type: ignore[misc]
-    return teller.steps
+    return teller.steps, stage.figures
 
 
 def cast() -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,13 +21,14 @@ def step_line(step: Step) -> str:
     return f"{'ok    ' if step.ok else 'FAILED'} {step.seconds:5.1f} s  {step.name}: {step.detail}"
 
 
-def outcome(steps: Sequence[Step], seconds: float) -> dict[str, Any]:
-    """`{"steps": [{"name", "ok", "seconds", "detail"}], "ok", "seconds"}`; no step at all is no success."""
+def outcome(steps: Sequence[Step], seconds: float, figures: Mapping[str, float] | None = None) -> dict[str, Any]:
+    """`{"steps": [{"name", "ok", "seconds", "detail"}], "figures", "ok", "seconds"}`; no step is no success."""
     return {
         "steps": [
             {"name": step.name, "ok": step.ok, "seconds": round(step.seconds, 2), "detail": step.detail}
             for step in steps
         ],
+        "figures": {name: round(value, 3) for name, value in (figures or {}).items()},
         "ok": bool(steps) and all(step.ok for step in steps),
         "seconds": round(seconds, 1),
     }

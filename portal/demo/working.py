@@ -108,6 +108,7 @@ def the_pool_wakes(stage: Stage) -> str:
     witness = Witness(stage.demo.cluster_url, stage.ids["depth-maps"])
     phases = heard_until(stage, "depth-maps", "running", since=0)
     late = lateness(witness, phases[-1])
+    stage.measured("running_late", late)
     seen = [heard.event["phase"] for heard in phases]
     expect(in_order(seen, ["placed", "starting", "running"]), f"The page heard the phases {seen}.")
     nodes = stage.nodes("a100-burst")
@@ -128,6 +129,7 @@ def the_cut(stage: Stage) -> str:
     stage.ear.watch(*(f"workload:{stage.ids[name]}" for name in ("depth-maps", "depth-half")))
     phases = heard_until(stage, "depth-half", "running", since=0)
     late = lateness(witness, phases[-1])
+    stage.measured("running_late", late)
     after = {node["name"]: node["mig_config"] for node in stage.nodes("h100-mig")}
     cut = {name: (before.get(name), config) for name, config in after.items() if before.get(name) != config}
     expect(cut, f"No node was cut: the layouts are {after}.")

@@ -53,6 +53,10 @@ def _kind(answer: Answer) -> Literal["now", "waits", "lead"]:
 
 
 def _text(answer: Answer, candidate: WorkloadFact, free: int) -> str:
+    if answer.cut is not None:
+        return f"An empty node would be cut to {answer.cut.layout} for it; it starts when that is done."
+    if answer.bought is not None:
+        return f"Pool {answer.bought.name} would wake a node for it; it starts when that node shows its cards."
     if not isinstance(answer.said, Place):
         return answer.said.text
     pool = f" in pool {answer.said.pool}" if answer.said.pool else ""

