@@ -46,18 +46,20 @@ def follow(cluster: Cluster, seen: Observation, now: datetime) -> int:
     placement_of = {placement.workload_id: placement for placement in open_placements}
     moved = 0
     for fact in workload_facts(cluster, open_placements):
-        row = by_id[fact.id]
+        row = by_id.get(fact.id)
+        if row is None:  # opened since the line above; the next look has it
+            continue
         if row.phase == Phase.ASLEEP:
             moved += _wake(row, now)
         elif row.phase != Phase.PLACED or arrived(row, found.objects.get(row.pk)):
             pods = found.pods.get(fact.id, ())
             step = observed(fact, found.objects.get(fact.id), pods, now, nodes=found.nodes)
-            moved += step is not None and take(row, placement_of.get(fact.id), step, pods)
+            moved += step is not None and take(row, placement_of.get(fact.id), step)
     return moved
 
 
 @transaction.atomic
-def take(row: Workload, placement: Placement | None, step: Move, pods: Sequence[PodFact]) -> bool:
+def take(row: Workload, placement: Placement | None, step: Move) -> bool:
     """One observed step: the phase, and what it means for the placement (the meter)."""
     if step.to == row.phase:
         return note(row, step.reason, step.text, step.at)
@@ -66,7 +68,7 @@ def take(row: Workload, placement: Placement | None, step: Move, pods: Sequence[
     if placement is None:
         return True
     if step.to in (Phase.STARTING, Phase.RUNNING):
-        _meter_runs(placement, step, pods)
+        _meter_runs(placement, step)
     if step.to in (Phase.WAITING, Phase.ASLEEP, Phase.ENDED):
         _meter_stops(placement, step.at)
     return True
@@ -96,9 +98,8 @@ def _facts(row: Workload, step: Move) -> dict[str, Any]:
     return {}
 
 
-def _meter_runs(placement: Placement, step: Move, pods: Sequence[PodFact]) -> None:
-    pod = next(iter(pods), None)
-    facts: dict[str, Any] = {"pod": pod.name, "pod_uid": pod.uid, "namespace": pod.namespace} if pod else {}
+def _meter_runs(placement: Placement, step: Move) -> None:
+    facts: dict[str, Any] = {"pod": step.pod, "pod_uid": step.pod_uid} if step.pod else {}
     if step.to == Phase.RUNNING:
         facts["running_at"] = max(step.at, placement.placed_at)
     Placement.objects.filter(pk=placement.pk, ended_at=None).update(**facts)

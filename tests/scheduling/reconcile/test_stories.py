@@ -6,8 +6,9 @@ import pytest
 
 from scheduling import services
 from scheduling.cluster.port import Ref
-from scheduling.models import Placement, Transition
+from scheduling.models import Placement, Transition, Workload
 from scheduling.reconcile import launch
+from scheduling.reconcile import steps as following
 from tenants.models import Grant
 
 
@@ -215,3 +216,19 @@ def test_a_paused_cluster_is_looked_at_and_left_alone(harbour):
 
 def interrupted(*_):
     raise KeyboardInterrupt
+
+
+def test_a_workload_opened_in_mid_look_waits_for_the_next_one(harbour, monkeypatch):
+    """The line of workloads is read after their rows; what comes in between must not end the look."""
+    read = following.workload_facts
+
+    def read_late(cluster, placements):
+        harbour.open("latecomer", "h100-80gb/whole")
+        return read(cluster, placements)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(following, "workload_facts", read_late)
+        harbour.cycle()
+    harbour.pass_time(minutes=2, every=0.5)
+
+    assert phases(Workload.objects.get(name="latecomer"))[-1] == "running"
