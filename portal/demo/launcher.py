@@ -234,12 +234,16 @@ def end(demo: Demo) -> None:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """A second Ctrl-C waits until everything has ended."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPERS)
+    """A second Ctrl-C waits until everything has ended. A mask would not do: any other thread could take the signal."""
+    came: list[int] = []
+    before = {number: signal.signal(number, lambda late, _: came.append(late)) for number in STOPPERS}
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if came and callable(handler := before[signal.Signals(came[0])]):
+        handler(came[0], None)
 
 
 def end_child(child: Child) -> None:

@@ -64,6 +64,7 @@ approvals/                                      | in  403 403 403 ok  403 ok   |
 approvals/<uuid:pk>/approve/                    | none                         | in  404 404 403 ok  404 403
 approvals/<uuid:pk>/deny/                       | none                         | in  404 404 403 ok  404 403
 approvals/<uuid:pk>/counter/                    | none                         | in  404 404 403 ok  404 403
+menu/                                           | all                          | none
 fleet/                                          | all                          | none
 fleet/pools/<int:pk>/                           | all                          | in  403 403 403 403 403 ok
 fleet/reports/                                  | in  403 403 403 403 403 ok   | none
