@@ -19,6 +19,10 @@ class Bar:
     width: float
     parts: list[tuple[str, float, float]]  # kind, y, height
 
+    @property
+    def middle(self) -> float:
+        return round(self.x + self.width / 2, 2)
+
 
 @dataclass(frozen=True, slots=True)
 class Bars:
