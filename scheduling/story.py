@@ -27,6 +27,24 @@ TITLES = {
     Reason.CREATING: "Makes the container",
     Reason.RUNNING: "Running",
 }
+SPENT = {  # the same, as what the time went into
+    "Asked": "until the next look",
+    "Woken": "until the next look",
+    "Waits for the lead": "waiting for the lead",
+    "Waits for quota": "waiting for quota",
+    "Waits for a free card": "waiting for a free card",
+    "Wakes a node": "waking a node",
+    "Cuts a card": "cutting a card",
+    "Tries again later": "before trying again",
+    "Node lost": "after a lost node",
+    "Pod lost": "after a lost pod",
+    "Refused by the node": "after a node's refusal",
+    "Placed": "until the node took it",
+    "Pulls the image": "pulling the image",
+    "Image not found": "without its image",
+    "Makes the container": "making the container",
+    "Running": "running",
+}
 AHEAD = ((Phase.PLACED, "Placed"), (Phase.STARTING, "Pulls the image"), (Phase.RUNNING, "Running"))
 ORDER = {Phase.WAITING: 0, Phase.PLACED: 1, Phase.STARTING: 2, Phase.RUNNING: 3}
 
@@ -55,6 +73,10 @@ class Step:
     lasted: td | None
     text: str
     state: Literal["done", "now", "ahead"]
+
+    @property
+    def spent(self) -> str:
+        return SPENT.get(self.title, self.title.lower())
 
 
 @dataclass(frozen=True, slots=True)

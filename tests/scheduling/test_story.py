@@ -9,7 +9,7 @@ import pytest
 
 from scheduling.models import Transition
 from scheduling.planning.facts import Phase, Reason
-from scheduling.story import NEXT, Story, story_of
+from scheduling.story import NEXT, SPENT, TITLES, Story, story_of
 
 START = datetime(2026, 12, 1, 14, 2, 10, tzinfo=UTC)
 NOW = START + td(minutes=10)
@@ -48,6 +48,7 @@ def test_a_whole_start_with_its_longest_wait() -> None:
     assert story.lasted == td(seconds=295)
     assert story.longest is not None
     assert (story.longest.title, story.longest.lasted) == ("Wakes a node", td(seconds=209))
+    assert story.longest.spent == "waking a node"
 
 
 def test_what_is_still_ahead_is_shown_while_it_starts() -> None:
@@ -110,3 +111,7 @@ def test_every_reason_to_wait_says_what_would_change_it(reason: Reason) -> None:
 
 def test_phases_of_the_story_are_real() -> None:
     assert {after for _, after, _ in FULL} <= set(Phase)
+
+
+def test_every_step_can_say_what_its_time_went_into() -> None:
+    assert set(SPENT) == set(TITLES.values())
