@@ -5,7 +5,7 @@ The outlook is the planner's own: the wish is put into a picture made from the t
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction as F
@@ -62,11 +62,18 @@ def offers(team: Team, member: User, *, kind: Kind, sizes: Sizes, now: datetime)
             snapshot.candidate(flavor, team, member, kind, _count(flavor, sizes), sizes, now) for flavor in offered
         ]
         for flavor, look in zip(offered, outlooks(picture, wishes), strict=True):
-            looks[flavor.sku].append(look)
+            looks[flavor.sku].append(_held_up(look, cluster))
     found = [
         _offer(flavor, _count(flavor, sizes), looks[flavor.sku], prices) for flavor in flavors if looks[flavor.sku]
     ]
     return sorted(found, key=lambda offer: (ORDER[offer.starts], offer.per_hour or DEAR, offer.flavor.sku))
+
+
+def _held_up(look: Outlook, cluster: Cluster) -> Outlook:
+    """On a paused cluster nothing starts, whatever is free there."""
+    if not cluster.paused or look.kind == "lead":
+        return look
+    return replace(look, kind="waits", text=f"{cluster.name} is paused; it starts when the operator resumes it.")
 
 
 def _count(flavor: Flavor, sizes: Sizes) -> int:

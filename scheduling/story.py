@@ -49,7 +49,7 @@ AHEAD = ((Phase.PLACED, "Placed"), (Phase.STARTING, "Pulls the image"), (Phase.R
 ORDER = {Phase.WAITING: 0, Phase.PLACED: 1, Phase.STARTING: 2, Phase.RUNNING: 3}
 
 NEXT = {  # what would change it, and who can do that
-    Reason.SUBMITTED: "The next look at the cluster decides, within seconds.",
+    Reason.SUBMITTED: "That takes seconds.",
     Reason.WAITING_FOR_APPROVAL: "It starts when a lead of the team approves the request, or accepts less.",
     Reason.WAITING_FOR_QUOTA: "Put one of the team's workloads to sleep or end it, or ask for more quota.",
     Reason.WAITING_FOR_CAPACITY: "It starts when somebody gives back a card; another flavor may be free now.",

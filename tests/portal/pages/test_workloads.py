@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 from datetime import timedelta as td
+from fractions import Fraction as F
 from typing import Any
 
 import pytest
 
 from scheduling.cluster.port import ClusterError
-from scheduling.models import Sample, Transition, Workload
+from scheduling.models import Cluster, Sample, Transition, Workload
+from tenants.services import counter as counter_offer
 from tests.portal.pages.reading import as_person, look, send
 from tests.world import World
 
@@ -302,3 +304,36 @@ class TestLogs:
 
         assert look(as_person(world.robin), f"/workloads/{row.pk}/logs/").status == 403
         assert look(as_person(world.omar), f"/workloads/{row.pk}/logs/").status == 403
+
+
+class TestNotes:
+    def test_a_sleeper_is_being_woken_only_if_somebody_asked_since_it_fell_asleep(self, world: World) -> None:
+        client = as_person(world.robin)
+        idle = world.workload("idle", phase="asleep", phase_text="Asleep: its quota is free.")
+        woken = world.workload("woken", phase="asleep")
+        Workload.objects.filter(pk=woken.pk).update(desired_at=world.now)
+
+        assert "Asleep: its quota is free." in look(client, f"/workloads/{idle.pk}/").words
+        assert "It is being woken" not in look(client, f"/workloads/{idle.pk}/").words
+        assert "It is being woken" in look(client, f"/workloads/{woken.pk}/").words
+
+    def test_a_counter_offer_waits_for_its_asker_and_not_for_the_lead(self, world: World) -> None:
+        asked = world.asks(world.robin, 2)
+        counter_offer(asked, by=world.dana, amount=F(2), until=world.now + td(days=1), note="A day.", now=world.now)
+        row = world.workload("large", quota_request=asked, phase_reason="WaitingForApproval")
+
+        asker = look(as_person(world.robin), f"/workloads/{row.pk}/").words
+        lead = look(as_person(world.dana), f"/workloads/{row.pk}/").words
+
+        assert "It waits for your answer to the offer." in asker
+        assert "instead of 2, open-ended." in asker
+        assert "It waits for the answer of Robin to the offer that Dana made." in lead
+
+    def test_what_a_paused_cluster_means_is_said(self, world: World) -> None:
+        row = world.workload("waits")
+        Cluster.objects.update(paused=True)
+
+        assert (
+            "is paused. Nothing starts, sleeps or ends there"
+            in look(as_person(world.robin), f"/workloads/{row.pk}/").words
+        )
