@@ -37,7 +37,7 @@ def fleet_topic() -> str:
 
 
 def announce(topic: str, what: str, **facts: Any) -> None:
-    """Send one event now. `facts` must be JSON; `what` is phase, meter, request, fleet or ledger."""
+    """Send one event now. `facts` must be JSON; `what` is phase, meter, request, fleet, ledger or pace."""
     send([{"topic": topic, "what": what, **facts}])
 
 

@@ -13,13 +13,14 @@ from portal.pages.forms import PoolForm, refuse
 from portal.pages.paging import paged
 from portal.pages.tiles import Tile, tile_of, waking_tile
 from scheduling import fleet
-from scheduling.announce import fleet_topic
+from scheduling.announce import fleet_topic, person_topic, send
 from scheduling.clusters import access_cluster, set_paused
 from scheduling.models import Cluster, NodePool, Placement
 from scheduling.pools import access_pool, change_pool
 from tenants import clock
 from tenants.access import Standing
 from tenants.errors import NotAllowed, Refused
+from tenants.models import User
 
 POOLS_PER_PAGE = 12
 NODES_DRAWN = 24
@@ -116,6 +117,8 @@ def pace(request: HttpRequest) -> HttpResponse:
     if wanted not in {str(one) for one in PACES}:
         raise Refused(f"Choose one of {', '.join(f'{one}×' for one in PACES)}.", field="rate")
     clock.set_rate(path, float(wanted))
+    everybody = User.objects.filter(is_active=True).values_list("pk", flat=True)
+    send([{"topic": person_topic(pk), "what": "pace"} for pk in everybody])
     messages.success(
         request, f"A second of yours is now {wanted} of the demo’s." if wanted != "1" else "Time passes as usual."
     )

@@ -43,9 +43,9 @@ class TeamQuota:
 
 @page
 def menu_part(request: HttpRequest) -> HttpResponse:
-    """The menu alone, whose numbers move; `at` is the page around it."""
+    """The menu alone, whose numbers move, and the clock beside it; `at` is the page around it."""
     at = request.GET.get("at", "/")
-    return show(request, "parts/menu_page.html", {"menu": menu(request, at), "at": at}, part="parts/menu.html")
+    return show(request, "parts/menu_page.html", {"menu": menu(request, at), "at": at}, part="parts/menu_part.html")
 
 
 @page

@@ -65,7 +65,7 @@ function watch() {
 function hear(event) {
   if (event.what === "watching") heard();
   else if (event.what === "meter") move(event);
-  else if (event.what === "missed" || event.what === "lost") refresh();
+  else if (event.what === "missed" || event.what === "lost" || event.what === "pace") refresh();
   else {
     if (event.what === "phase") announce(event);
     refresh(event.what);

@@ -10,7 +10,6 @@ export function say(words) {
 }
 
 // The clock of the page: simulated time may run faster than ours.
-const loaded = Date.now();
 const CLOCK = {
   timeZone: "UTC", weekday: "short", day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit",
 };
@@ -18,7 +17,8 @@ const CLOCK = {
 export function tickClocks() {
   for (const clock of document.querySelectorAll("[data-clock]")) {
     const start = Date.parse(clock.dateTime.slice(0, 19) + "Z");
-    const now = new Date(start + (Date.now() - loaded) * Number(clock.dataset.rate));
+    clock.dataset.seenAt ??= Date.now();
+    const now = new Date(start + (Date.now() - Number(clock.dataset.seenAt)) * Number(clock.dataset.rate));
     clock.textContent = now.toLocaleString("en-GB", CLOCK).replace(",", "");
   }
 }

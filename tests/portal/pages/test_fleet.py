@@ -222,6 +222,15 @@ class TestPace:
         assert answer.status_code == 302
         assert json.loads(file.read_text())["rate"] == 300.0
 
+    def test_every_open_page_is_told_of_it(self, world: World, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        told: list[Any] = []
+        monkeypatch.setattr("portal.pages.fleet.send", told.extend)
+
+        as_person(world.omar).post("/fleet/pace/", {"rate": "300"})
+
+        assert {"topic": f"person:{world.robin.pk}", "what": "pace"} in told
+        assert {event["what"] for event in told} == {"pace"}
+
     @pytest.mark.parametrize("rate", ["", "0", "-1", "2", "nan", "1e9", "60.0"])
     def test_only_the_offered_speeds_exist(self, world: World, file: Path, rate: str) -> None:
         page = send(as_person(world.omar), "/fleet/pace/", rate=rate)

@@ -102,6 +102,20 @@ def test_the_numbers_of_the_menu_can_be_fetched_anew(world: World) -> None:
     assert f"team:{world.vision.pk}" in part.html
 
 
+def test_the_clock_comes_with_the_menu_and_takes_its_old_place(world: World) -> None:
+    client = as_person(world.robin)
+    world.workload("notebook", phase="running", flavor="slice")
+
+    part = look(client, "/menu/?at=/", **{"HX-Request": "true"})
+    whole = look(client, "/")
+
+    assert '<div id="time" class="contents" data-hx-swap-oob="true">' in part.html
+    assert '<div class="person" id="person" data-hx-swap-oob="true">' in part.html
+    assert "holds ⅛ card now" in part.words
+    assert "swap-oob" not in whole.html
+    assert whole.html.count('id="time"') == whole.html.count('id="person"') == 1
+
+
 def test_roles_are_named_at_their_highest_team(world: World) -> None:
     assert "Lead of Research" in look(as_person(world.lena), "/").words
     assert "Lead of Speech" not in look(as_person(world.lena), "/").words
