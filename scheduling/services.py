@@ -185,7 +185,7 @@ def _open(
             reason=wish.reason,
             now=now,
             until=until,
-            waits_for_it=f"{wish.name}: {wish.flavor.words}"[:120],
+            waits_for_it=_in_words(wish)[:120],
         )
     workload = Workload.objects.create(
         name=wish.name,
@@ -215,6 +215,12 @@ def _open(
         announce_on_commit(team_topic(team.pk), "request", request=str(request.pk), state=request.state)
     wake_cycle(cluster.pk)
     return workload
+
+
+def _in_words(wish: Wish) -> str:
+    """ "detector-large, 3 × Whole H100 80GB"."""
+    times = f"{wish.count} × " if wish.count > 1 else ""
+    return f"{wish.name}, {times}{wish.flavor.words.partition(':')[0]}"
 
 
 def _desire(workload: Workload, desired: Desired, *, by: User, now: datetime) -> None:

@@ -1,7 +1,9 @@
 """Approvals: the lead's inbox. Each request with its reason and what a yes would do to the numbers."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from fractions import Fraction as F
 from uuid import UUID
 
 from django.contrib import messages
@@ -14,12 +16,15 @@ from portal.pages.doors import action, now_of, page, person, show, stand_of
 from portal.pages.forms import DecidedFilter, DecisionForm, refuse
 from portal.pages.paging import paged
 from portal.refusals import status_of
+from portal.templatetags.words import card_words
 from scheduling import services
 from scheduling.announce import team_topic
+from scheduling.holdings import holdings
 from scheduling.planning import catalog
 from tenants.access import Standing, access_quota_request
 from tenants.errors import AlreadyDecided, NotAllowed, Refused
 from tenants.models import QuotaRequest, RequestState, Role
+from tenants.quota import NOTHING
 from tenants.selectors import Effect, effects_of
 
 PER_PAGE = 10
@@ -34,6 +39,7 @@ class Item:
 
     request: QuotaRequest
     effect: Effect
+    held: F  # cards of that model that the team holds now
     own: bool  # nobody decides the own request
     approve: DecisionForm
     deny: DecisionForm
@@ -50,7 +56,8 @@ def index(request: HttpRequest) -> HttpResponse:
 def approve(request: HttpRequest, pk: UUID) -> HttpResponse:
     def decide(found: QuotaRequest, form: DecisionForm) -> None:
         services.approve_request(found, by=person(request), now=now_of(request), **form.cleaned_data)
-        messages.success(request, f"Approved: {found.asked_by} may now hold more of {catalog.title(found.model)}.")
+        cards = card_words(form.cleaned_data["amount"] or found.amount)
+        messages.success(request, f"Approved: {cards} more of {catalog.title(found.model)} for {found.asked_by}.")
 
     return decided(request, pk, "approve", decide)
 
@@ -100,7 +107,8 @@ def inbox(
     seen = seen_by(stand)
     turned = paged(request, seen.filter(state=RequestState.PENDING).order_by("asked_at", "pk"), size=PER_PAGE)
     effects = effects_of(list(turned), now)
-    items = [item_of(one, effects[one.pk], stand, wrong or {}) for one in turned]
+    held = held_now(list(turned), stand, now)
+    items = [item_of(one, effects[one.pk], held[one.pk], stand, wrong or {}) for one in turned]
     led = stand.teams_with(Role.LEAD)
     which = DecidedFilter(request.GET)
     context = {
@@ -117,12 +125,21 @@ def inbox(
     return show(request, "approvals/approvals.html", context, part="approvals/_live.html", status=status)
 
 
-def item_of(one: QuotaRequest, effect: Effect, stand: Standing, wrong: Mapping[UUID, tuple[str, DecisionForm]]) -> Item:
+def held_now(requests: Sequence[QuotaRequest], stand: Standing, now: datetime) -> dict[UUID, F]:
+    """How many cards of the model each request's team holds. Two queries."""
+    found = holdings({one.team_id for one in requests}, now, member=stand.user.pk)
+    held = {(team, line.model): line.held for team, lines in found.items() for line in lines}
+    return {one.pk: held.get((one.team_id, one.model), NOTHING) for one in requests}
+
+
+def item_of(
+    one: QuotaRequest, effect: Effect, held: F, stand: Standing, wrong: Mapping[UUID, tuple[str, DecisionForm]]
+) -> Item:
     verb, sent = wrong.get(one.pk, ("", None))
     forms = {name: DecisionForm(auto_id=ids_of(one, name)) for name in VERBS}
     if sent is not None:
         forms[verb] = sent
-    return Item(request=one, effect=effect, own=one.asked_by_id == stand.user.pk, verb=verb, **forms)
+    return Item(request=one, effect=effect, held=held, own=one.asked_by_id == stand.user.pk, verb=verb, **forms)
 
 
 def ids_of(one: QuotaRequest, verb: str) -> str:

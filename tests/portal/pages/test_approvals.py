@@ -18,6 +18,7 @@ def decide(world: World, request: QuotaRequest, verb: str, person: Any = None, *
 class TestInbox:
     def test_a_lead_sees_who_asks_for_what_why_and_what_a_yes_would_do(self, world: World) -> None:
         world.asks(world.robin, 2, waits_for_it="notebook: Whole H100")
+        world.workload("segmentation", phase="running", flavor="whole")
 
         words = look(as_person(world.dana), "/approvals/").words
 
@@ -25,7 +26,8 @@ class TestInbox:
         assert "Robin asks for 2 cards of H100 80GB" in words
         assert "A deadline in March." in words
         assert "Waits for it: notebook: Whole H100" in words
-        assert "Vision 16 →becomes 18" in words.replace(" → becomes", " →becomes")
+        assert "Vision holds now 1 of 16" in words
+        assert "Vision may hold 16 →becomes 18" in words.replace(" → becomes", " →becomes")
         assert "Robin alone 0" in words
         assert "Research has left to give 24" in words
 
@@ -47,6 +49,7 @@ class TestInbox:
         page = look(as_person(world.omar), "/approvals/")
 
         assert "Robin asks" in page.words
+        assert "The leads of Vision decide this." in page.words
         assert [form for form in page.forms if str(request.pk) in form.action] == []
         assert decide(world, request, "approve", world.omar).status == 403
 
