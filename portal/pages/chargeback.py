@@ -1,6 +1,6 @@
 """Chargeback: the month in tables, down to the placements and lines that a charge is made of, and closing it."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -17,15 +17,18 @@ from portal.pages.bars import bars_of
 from portal.pages.doors import action, now_of, page, person, show, stand_of
 from portal.pages.download import download
 from portal.pages.paging import paged
+from portal.templatetags.words import sku_words
 from scheduling.handover import so_far
+from scheduling.planning import catalog
 from tenants.access import as_uuid
 from tenants.billing import checks, house, selectors
 from tenants.billing.access import check_closes_months, teams_in_view
 from tenants.billing.days import days_of
 from tenants.billing.exports import lines_csv
 from tenants.billing.models import Statement
-from tenants.billing.rating import first_day, midnight, period_of
+from tenants.billing.rating import Kind, first_day, midnight, period_of
 from tenants.billing.report import MonthReport
+from tenants.billing.selectors import WorkloadRow
 from tenants.billing.services import close_month
 from tenants.errors import Refused
 
@@ -75,12 +78,13 @@ def workloads(request: HttpRequest, period: str) -> HttpResponse:
         raise Refused("There is no such filter: follow the links of the month’s tables.")
     equal = {name: value for name, value in filters(which, teams).items() if value}
     found = paged(request, selectors.workloads_of(known(period), teams=teams, **equal), size=LINES_PER_PAGE)
+    rows = [selectors.as_workload_row(row) for row in found]
     context = {
         "period": period,
         "name": selectors.month_name(period),
         "page": found,
-        "rows": [selectors.as_workload_row(row) for row in found],
-        "of": named(which, stand_of(request).teams),
+        "rows": rows,
+        "of": named(which, stand_of(request).teams, rows),
     }
     return show(request, "chargeback/workloads.html", context)
 
@@ -92,7 +96,8 @@ def workload(request: HttpRequest, period: str, pk: UUID) -> HttpResponse:
     rows = selectors.placements_of(known(period), pk, teams=teams)
     if not rows:
         raise Http404("Nothing was charged for such a workload in this month.")
-    first = selectors.lines_of(period, teams=teams, workload_id=pk).first()
+    lines = selectors.lines_of(period, teams=teams, workload_id=pk)
+    first = lines.filter(kind=Kind.USE).first() or lines.first()  # a cold start is the platform's, and names nobody
     context = {
         "period": period,
         "name": selectors.month_name(period),
@@ -144,7 +149,7 @@ def month_page(request: HttpRequest, period: str, *, refusal: str = "", status: 
         "people": paged(request, report.tables.by_person, name="people", size=PEOPLE_PER_PAGE),
         "bars": bars_of(days_of(period, teams=teams)),
         "before": change_from(report, teams),
-        "today": so_far(start_of_today(now), now, teams=teams),
+        "today": so_far(start_of_today(now), now, teams=teams) if report.since <= now < report.until else None,
         "months": paged(request, selectors.periods(), name="months", size=MONTHS_PER_PAGE),
         "sees_all": teams is None,
         "may_close": stand.closes_months() and not report.is_closed,
@@ -185,11 +190,17 @@ def filters(which: Which, teams: Collection[UUID] | None) -> dict[str, Any]:
     return {"team_id": data["team"], "member_id": data["member"], "model": data["model"], "sku": data["sku"]}
 
 
-def named(which: Which, teams: Any) -> str:
-    """What the list is about, in words."""
+def named(which: Which, teams: Any, rows: Sequence[WorkloadRow]) -> str:
+    """What the list is about, in words. A person is called as on the lines."""
     data = which.cleaned_data
-    team = teams.get(as_uuid(data["team"])) if data["team"] else None
-    return (team.name if team else "") or data["sku"] or data["model"] or ("one person" if data["member"] else "")
+    if data["team"]:
+        team = teams.get(as_uuid(data["team"]))
+        return team.name if team else ""
+    if data["sku"]:
+        return sku_words(data["sku"])
+    if data["model"]:
+        return catalog.title(data["model"])
+    return rows[0].member_name if data["member"] and rows else ""
 
 
 def start_of_today(now: datetime) -> datetime:

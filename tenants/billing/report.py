@@ -100,14 +100,15 @@ def tables(cells: Sequence[Cell], *, teams: Collection[UUID] | None, seconds: in
         by_team = [row for row in by_team if row.key in teams]
         used = [cell for cell in used if cell.team in teams]
         charged = total = _sum_of("Charged", by_team, seconds)
+    by_model = _rows(used, lambda cell: (cell.model, cell.model), charged, seconds)
     return Tables(
         charged=charged,
         overhead=overhead if teams is None else None,
         total=replace(total, name="Total"),
         by_team=_with_percent(by_team),
         by_person=_with_percent(_rows(used, lambda cell: (cell.member, cell.member_name), charged, seconds)),
-        by_model=_with_percent(_rows(used, lambda cell: (cell.model, cell.model), charged, seconds)),
-        by_flavor=_with_percent(_rows(used, lambda cell: (cell.sku, cell.sku), charged, seconds)),
+        by_model=_with_percent(by_model),
+        by_flavor=_with_percent(_flavors(used, by_model, seconds)),
         platform=_platform_rows(others, overhead, seconds) if teams is None else [],
         lines=sum(cell.lines for cell in ([*used, *others] if teams is None else used)),
     )
@@ -154,7 +155,20 @@ def _rows(cells: Sequence[Cell], by: Callable[[Cell], tuple[Any, str]], total: R
         groups.setdefault(key, []).append(cell)
         names[key] = name
     exact = [_exact(key, names[key], found) for key, found in groups.items()]
-    return parts_of(total, sorted(exact, key=lambda row: (-row.amount, row.name, str(row.key))), seconds)
+    return parts_of(total, sorted(exact, key=_dearest_first), seconds)
+
+
+def _flavors(cells: Sequence[Cell], models: Sequence[Row], seconds: int) -> list[Row]:
+    """Apportioned within their model, so that the flavors of a model sum to what its own row shows."""
+    rows: list[Row] = []
+    for model in models:
+        ours = [cell for cell in cells if cell.model == model.key]
+        rows += _rows(ours, lambda cell: (cell.sku, cell.sku), model, seconds)
+    return sorted(rows, key=_dearest_first)
+
+
+def _dearest_first(row: Row) -> tuple[Decimal, str, str]:
+    return -row.amount, row.name, str(row.key)
 
 
 def _platform_rows(cells: Sequence[Cell], total: Row, seconds: int) -> list[Row]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction as F
 from uuid import UUID
@@ -39,6 +40,19 @@ def test_three_equal_thirds_sum_to_the_shown_total() -> None:
     assert str(found.charged.shown) == "1.00"
     assert sorted(shown(found.by_team).values()) == ["0.33", "0.33", "0.34"]
     assert found.charged.amount == Decimal("0.999999")
+
+
+def test_the_flavors_of_a_model_sum_to_what_its_own_row_shows() -> None:
+    """Each flavor has 0.333 and would be 0.33 or 0.34 by itself; the two models round to 0.67 and 0.33."""
+    slices = [replace(used(A, 333_000), sku=f"h100-80gb/mig-{profile}/on-demand") for profile in ("1g", "2g")]
+
+    found = tables([*slices, used(B, 333_000, model="a10g-24gb")], teams=None, seconds=MONTH)
+
+    of_h100 = [row for row in found.by_flavor if row.name.startswith("h100")]
+    model = next(row for row in found.by_model if row.name == "h100-80gb")
+    assert sum(row.shown for row in of_h100) == model.shown
+    assert sum(row.card_hours for row in of_h100) == model.card_hours
+    assert sum(row.shown for row in found.by_flavor) == found.charged.shown
 
 
 def test_the_platforms_lines_stand_beside_the_teams_and_sum_with_them() -> None:
