@@ -22,6 +22,16 @@ ALIASES = {"cpu_milli": "cores", "memory_mib": "memory_gib"}
 OPEN = "open"
 
 
+class WholeField(forms.IntegerField):
+    """A whole number, refused in our words."""
+
+    default_error_messages = {
+        "invalid": "Write a whole number.",
+        "min_value": "Write %(limit_value)s or more.",
+        "max_value": "Write %(limit_value)s or less.",
+    }
+
+
 class AmountField(forms.CharField):
     """Cards, as an exact fraction: 2, 0.5 or 7/8."""
 
@@ -104,8 +114,8 @@ class WishForm(forms.Form):
         ),
         error_messages={"required": "Give it a name, such as diffusion-notebook."},
     )
-    count = forms.IntegerField(label="Cards", min_value=1, max_value=64, initial=1, help_text="Slices come one by one.")
-    hours = forms.IntegerField(
+    count = WholeField(label="Cards", min_value=1, max_value=64, initial=1, help_text="Slices come one by one.")
+    hours = WholeField(
         label="For up to (hours)",
         min_value=1,
         max_value=720,
@@ -139,13 +149,19 @@ class WishForm(forms.Form):
             attrs={"class": "code", "spellcheck": "false", "placeholder": "the usual one of its kind"}
         ),
     )
-    storage_gib = forms.IntegerField(
+    storage_gib = WholeField(
         label="Storage (GiB)", min_value=0, max_value=2048, initial=50, help_text="Kept while it sleeps."
     )
     cores = forms.DecimalField(
-        label="CPU cores", min_value=Decimal("0.1"), max_value=256, max_digits=6, decimal_places=1, initial=4
+        label="CPU cores",
+        min_value=Decimal("0.1"),
+        max_value=256,
+        max_digits=6,
+        decimal_places=1,
+        initial=4,
+        error_messages={**WholeField.default_error_messages, "invalid": "Write a number such as 4 or 0.5."},
     )
-    memory_gib = forms.IntegerField(label="Memory (GiB)", min_value=1, max_value=4096, initial=16)
+    memory_gib = WholeField(label="Memory (GiB)", min_value=1, max_value=4096, initial=16)
     until = LastDayField(label="Until", help_text="Of the quota you ask for; empty: open-ended.")
     submission = forms.CharField(max_length=64, widget=forms.HiddenInput)
 
@@ -222,12 +238,12 @@ class DecisionForm(forms.Form):
 class PoolForm(forms.Form):
     """The operator's rules for one pool."""
 
-    min_nodes = forms.IntegerField(label="Nodes at least", min_value=0)
-    max_nodes = forms.IntegerField(label="Nodes at most", min_value=0)
-    idle_minutes = forms.IntegerField(
+    min_nodes = WholeField(label="Nodes at least", min_value=0)
+    max_nodes = WholeField(label="Nodes at most", min_value=0)
+    idle_minutes = WholeField(
         label="Idle workspaces sleep after (minutes)", min_value=1, required=False, help_text="Empty: never."
     )
-    empty_minutes = forms.IntegerField(label="Empty nodes go after (minutes)", min_value=1)
+    empty_minutes = WholeField(label="Empty nodes go after (minutes)", min_value=1)
     spread = forms.BooleanField(label="Fill the emptiest node first", required=False)
     layout = forms.CharField(
         label="Fresh nodes come up as",

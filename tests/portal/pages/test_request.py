@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from scheduling.models import Workload
+from scheduling.models import Cluster, Workload
 from scheduling.offers import Offer, offers
 from scheduling.planning.facts import Kind
 from tenants.models import Grant, QuotaRequest
@@ -92,7 +92,8 @@ class TestOffers:
         assert "1g.10gb slice" in page.words
 
     WRONG = {
-        "count=0": "Cards:", "count=65": "Cards:", "count=x": "Cards:", "hours=0": "For up to (hours):",
+        "count=0": "Cards: Write 1 or more.", "count=65": "Cards: Write 64 or less.",
+        "count=x": "Cards: Write a whole number.", "hours=0": "For up to (hours): Write 1 or more.",
         "hours=99999": "For up to (hours):", "cores=-1": "CPU cores:", "cores=NaN": "CPU cores:",
         "memory_gib=0": "Memory (GiB):", "kind=endpoint": "What is it?:", "team=x": "Team:",
         "team=00000000-0000-0000-0000-000000000000": "Team:", "count=1e3": "Cards:", "count=%00": "Cards:",
@@ -105,6 +106,14 @@ class TestOffers:
         assert page.status == 400
         assert self.WRONG[query] in page.words
         assert "€/h" not in page.words
+
+    def test_on_a_paused_cluster_nothing_is_said_to_start_now(self, priced: World) -> None:
+        Cluster.objects.update(paused=True)
+
+        words = look(as_person(priced.robin), NEW).words
+
+        assert "Starts now" not in words
+        assert "is paused; it starts when the operator resumes it." in words
 
     def test_somebody_without_a_team_is_told_whom_to_ask(self, world: World) -> None:
         page = look(as_person(world.farah), NEW)
