@@ -65,7 +65,8 @@ OPENINGS = (
     Opening("tomas", "vision", "detector-notes", Kind.WORKSPACE, A10G, command=BUSY),
     Opening("kofi", "robotics", "grasp-planner", Kind.WORKSPACE, A10G, command=BUSY),
     Opening("jonas", "speech", "voices-retrain", Kind.JOB, H100, 3, "python train.py --voices all", 48),
-    Opening("ivo", "language", "tokeniser-ablation", Kind.JOB, H100, 4, "python ablate.py --all", 36),
+    Opening("ivo", "language", "tokeniser-ablation", Kind.JOB, H100, 2, "python ablate.py --all", 36),
+    Opening("mina", "vision", "pose-retrain", Kind.JOB, H100, 2, "python train.py --pose full", 36),
     Opening("sana", "robotics", "gait-rollouts", Kind.JOB, A10G, 1, "python rollout.py --seeds 64", 24),
     Opening(
         "tomas", "vision", "detector-large", Kind.JOB, H100, 3, "python train.py --size large", 24,
