@@ -4,17 +4,17 @@ import os
 
 from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
-from channels.security.websocket import AllowedHostsOriginValidator
 from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 pages = get_asgi_application()  # sets Django up, so it comes before anything that imports models
 
+from portal.live.origin import OwnOrigin  # noqa: E402
 from portal.live.routing import urlpatterns  # noqa: E402
 
 application = ProtocolTypeRouter(
     {
         "http": pages,
-        "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(URLRouter(urlpatterns))),
+        "websocket": OwnOrigin(AuthMiddlewareStack(URLRouter(urlpatterns))),
     }
 )
