@@ -11,10 +11,11 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import OuterRef, QuerySet, Subquery
 
 from scheduling.changes import Step, move, note
 from scheduling.cluster.port import Observation
-from scheduling.models import Cluster, Placement, Workload
+from scheduling.models import Cluster, Placement, Transition, Workload
 from scheduling.planning.facts import Desired, NodeFact, ObjectFact, Phase, PodFact, Reason
 from scheduling.planning.phases import Move, observed
 from scheduling.snapshot import workload_facts
@@ -40,7 +41,7 @@ def found_in(seen: Observation) -> Found:
 def follow(cluster: Cluster, seen: Observation, now: datetime) -> int:
     """Move every workload of the cluster that calls for it; returns how many moved."""
     found = found_in(seen)
-    rows = Workload.objects.filter(cluster=cluster).exclude(phase=Phase.ENDED).select_related("team")
+    rows = with_last_stop(Workload.objects.filter(cluster=cluster).exclude(phase=Phase.ENDED)).select_related("team")
     by_id = {row.pk: row for row in rows}
     open_placements = list(Placement.objects.filter(cluster=cluster, ended_at=None))
     placement_of = {placement.workload_id: placement for placement in open_placements}
@@ -74,9 +75,18 @@ def take(row: Workload, placement: Placement | None, step: Move) -> bool:
     return True
 
 
-def _wake(row: Workload, now: datetime) -> bool:
-    """A sleeper whose owner asked for it again since it fell asleep stands in line once more."""
-    if row.desired != Desired.RUN or row.desired_at <= row.phase_since:
+def with_last_stop(rows: QuerySet[Workload]) -> QuerySet[Workload]:
+    """The rows, each with `stopped_at`: when it last began to stop; None where it never did."""
+    stops = Transition.objects.filter(workload=OuterRef("pk"), after=Phase.STOPPING).exclude(before=Phase.STOPPING)
+    return rows.annotate(stopped_at=Subquery(stops.order_by("-version").values("at")[:1]))
+
+
+def _wake(row: Any, now: datetime) -> bool:
+    """A sleeper whose owner asked for it again stands in line once more; asking while it still stopped counts too.
+
+    One that fell asleep by itself is still wished to run, by a wish that is older than its stop.
+    """
+    if row.desired != Desired.RUN or (row.stopped_at is not None and row.desired_at <= row.stopped_at):
         return False
     text = "Woken; it passes the quota check again."
     return move(row, Step(Phase.WAITING, Reason.WOKEN, text, now), by=row.desired_by)

@@ -232,3 +232,18 @@ def test_a_workload_opened_in_mid_look_waits_for_the_next_one(harbour, monkeypat
     harbour.pass_time(minutes=2, every=0.5)
 
     assert phases(Workload.objects.get(name="latecomer"))[-1] == "running"
+
+
+def test_a_wake_that_comes_while_it_still_stops_is_not_lost(harbour):
+    row = harbour.open("notebook", "h100-80gb/whole")
+    harbour.pass_time(minutes=3, every=0.5)
+    services.sleep_workload(harbour.read(row), by=harbour.robin, now=harbour.now)
+    harbour.cycle()
+    assert harbour.read(row).phase == "stopping"
+    harbour.turn(seconds=1)
+    services.wake_workload(harbour.read(row), by=harbour.robin, now=harbour.now)
+    harbour.pass_time(minutes=6, every=0.5)
+
+    row = harbour.read(row)
+    assert row.phase == "running", (row.phase, row.phase_text)
+    assert Placement.objects.filter(workload=row).count() == 2
