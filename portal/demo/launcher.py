@@ -8,6 +8,7 @@ has a session of its own, says what it has to say into a log file, and dies with
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import signal
 import socket
@@ -119,6 +120,7 @@ def start(demo: Demo) -> None:
     server, address = start_valkey(demo.logs)
     demo.children.append(Child("messages", server, demo.logs / "valkey.log"))
     demo.environment = environment(demo, address)
+    write_environment(demo)
     add(demo, "cluster", "-m", "scheduling.cluster.simulated", "--port", str(demo.cluster_port))
     make_tables(demo)
     add(demo, "portal", *portal_words(demo))
@@ -165,6 +167,13 @@ def environment(demo: Demo, redis_url: str) -> dict[str, str]:
         "PYTHONUNBUFFERED": "1",
         **demo.quick,
     }
+
+
+def write_environment(demo: Demo) -> None:
+    """Lines for a shell, so that the other commands can look at the demo's tables while it runs."""
+    ours = {name: value for name, value in demo.environment.items() if name.startswith(OURS)}
+    lines = [f"export {name}={shlex.quote(value)}\n" for name, value in sorted(ours.items())]
+    (demo.folder / "environment").write_text("".join(lines))
 
 
 def add(demo: Demo, name: str, *words: str) -> None:

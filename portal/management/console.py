@@ -48,6 +48,12 @@ class Console(BaseCommand):
             self.stdout.write(line)
 
 
+def unreadable_tables(error: Exception) -> CouldNot:
+    return CouldNot(
+        f"The tables cannot be read: {error}. Check DATABASE_URL or BERTH_FOLDER; `manage.py migrate` makes new tables."
+    )
+
+
 def read_file(name: str) -> tuple[str, str]:
     """The name for sentences, and the text, of a file or of standard input (`-`)."""
     shown = STANDARD_INPUT if name == "-" else name

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db import DatabaseError
 
-from portal.management.console import DONE, FINDINGS, Console, CouldNot, printable
+from portal.management.console import DONE, FINDINGS, Console, CouldNot, printable, unreadable_tables
 from tenants.billing import checks, selectors
 from tenants.billing.exports import lines_csv, summary_csv
 from tenants.billing.findings import Finding
@@ -37,7 +37,7 @@ class Command(Console):
         except ValueError as error:
             raise CouldNot(f"--month: {error}") from None
         except DatabaseError as error:
-            raise CouldNot(f"The tables cannot be read: {error}.") from None
+            raise unreadable_tables(error) from None
         for finding in findings:
             self.complain(f"{finding}")
         return FINDINGS if findings else DONE

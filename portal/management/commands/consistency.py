@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db import DatabaseError
 
-from portal.management.console import DONE, FINDINGS, Console, CouldNot, counted
+from portal.management.console import DONE, FINDINGS, Console, counted, unreadable_tables
 from scheduling.consistency import CHECKS, Look, run_checks
 from tenants import clock
 
@@ -24,7 +24,7 @@ class Command(Console):
         try:
             findings = run_checks(look)
         except DatabaseError as error:
-            raise CouldNot(f"The tables cannot be read: {error}.") from None
+            raise unreadable_tables(error) from None
         faults = [finding for finding in findings if not finding.mere_note]
         if options["json"]:
             rows = [

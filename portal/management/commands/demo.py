@@ -126,7 +126,8 @@ def welcome(demo: Demo, seconds: float) -> str:
         f"Started in {seconds} s. Open {demo.url} and be one of four invented people:",
         *guises,
         f"The log-in page offers them; by name, each one's password is {people.PASSWORD}.",
-        f"Simulated time passes {demo.rate:g} times as fast as yours. Logs: {demo.logs}",
+        f"Simulated time passes {demo.rate:g} times as fast as yours; Omar can change that. Logs: {demo.logs}",
+        f"Other commands look at it after: . {demo.folder}/environment",
         "Ctrl-C ends all of it.",
     ]
     return "\n".join(lines)

@@ -77,6 +77,19 @@ def test_children_get_our_settings_and_none_of_the_callers(tmp_path: Path, monke
     assert found["PATH"] == os.environ["PATH"]
 
 
+def test_other_commands_get_the_same_settings_from_a_file(tmp_path: Path) -> None:
+    demo = Demo(tmp_path / "o'clock", 8123, 60.0)
+    demo.folder.mkdir()
+    demo.environment = launcher.environment(demo, "redis://127.0.0.1:1/0")
+    launcher.write_environment(demo)
+    file = demo.folder / "environment"
+    found = subprocess.run(
+        ["sh", "-c", '. "$0"; echo "$BERTH_FOLDER $BERTH_ZONE"', str(file)], capture_output=True, text=True, check=True
+    )
+    assert found.stdout == f"{demo.folder} Europe/Berlin\n"
+    assert "PATH=" not in file.read_text()
+
+
 def test_a_child_that_ends_is_told_with_its_last_words(tmp_path: Path) -> None:
     demo = Demo(tmp_path, 1, 60.0, children=[child(tmp_path, "portal", "print('no more cards'); raise SystemExit(3)")])
     demo.children[0].process.wait(10)
