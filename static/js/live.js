@@ -1,6 +1,6 @@
 // One socket per page. Events say that something changed: fragments are fetched again, meters move without a request.
 // Without a socket fragments are fetched every ten seconds; with one, every minute, which heals whatever was lost.
-import { every, grow, say, tickClocks } from "./page.js";
+import { every, grow, say, showPlace, tickClocks } from "./page.js";
 
 const SILENT = 10_000;
 const HEARD = 60_000;
@@ -19,6 +19,7 @@ every(1000, grow);
 every(1000, fetchStale);
 document.addEventListener("htmx:afterSettle", ({ target }) => {
   if (target.dataset?.says) say(target.dataset.says);
+  if (target.id === "menu") showPlace();
   watch();
 });
 document.addEventListener("htmx:afterSettle", fetchStale);

@@ -82,3 +82,10 @@ document.addEventListener("keydown", ({ key }) => key === "Escape" && closeDrops
 function closeDrops(which) {
   document.querySelectorAll("details.drop[open]").forEach((drop) => which(drop) && drop.removeAttribute("open"));
 }
+
+// Where the menu is wider than the screen, the word of this page is in sight.
+export function showPlace() {
+  document.querySelector("#menu [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+}
+
+showPlace();
