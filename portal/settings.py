@@ -189,7 +189,12 @@ BERTH_RATE_SECONDS = read.envseconds("BERTH_RATE_SECONDS", 60, least=0.1, most=3
 
 CELERY_BROKER_URL = REDIS_URL
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 3600, "global_keyprefix": "berth:"}
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    "visibility_timeout": 3600,
+    "global_keyprefix": "berth:",
+    "socket_connect_timeout": 1.0,  # a server that hangs is worse than none: no page waits for it longer than this
+    "socket_timeout": 2.0,
+}
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_SERIALIZER = "json"
 CELERY_TASK_IGNORE_RESULT = True

@@ -19,3 +19,10 @@ def test_every_scheduled_task_exists() -> None:
 def test_results_are_not_kept() -> None:
     assert app.conf.task_ignore_result is True
     assert app.conf.result_backend is None
+
+
+def test_no_page_waits_long_for_a_message_server_that_hangs() -> None:
+    """A server that takes the connection and says nothing: without these a submit would hang with it."""
+    options = app.conf.broker_transport_options
+
+    assert options["socket_connect_timeout"] + options["socket_timeout"] <= 3
