@@ -35,7 +35,8 @@ def run_checks(look: Look) -> list[Finding]:
 
 
 def stale_clusters(look: Look) -> Iterator[Finding]:
-    """Clusters that were not looked at lately: what the tables say of them may be old."""
+    """Clusters that were not looked at lately: what the tables say of them may be old. Or that were seen in time to
+    come: this machine's clock was set back, and until it is there again nothing is charged twice and nothing begins."""
     for cluster in Cluster.objects.all():
         trouble = f" The last look failed: {cluster.trouble}" if cluster.trouble else ""
         if cluster.seen_at is None:
@@ -43,6 +44,9 @@ def stale_clusters(look: Look) -> Iterator[Finding]:
         elif look.now - cluster.seen_at > look.patience:
             ago = counted((look.now - cluster.seen_at) // td(minutes=1), "minute")
             yield Finding("stale-cluster", cluster.name, f"It was last seen {ago} ago.{trouble}")
+        elif cluster.seen_at - look.now > look.patience:
+            text = f"It was last seen at {cluster.seen_at:%Y-%m-%d %H:%M} UTC, which is still to come; check the clock."
+            yield Finding("clock-set-back", cluster.name, text)
 
 
 def tables_and_clusters(look: Look) -> Iterator[Finding]:

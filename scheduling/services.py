@@ -224,10 +224,14 @@ def _in_words(wish: Wish) -> str:
 
 
 def _desire(workload: Workload, desired: Desired, *, by: User, now: datetime) -> None:
-    """Write the wish if it is still a new one; the cycle does the rest."""
+    """Write the wish if it is still a new one; the cycle does the rest.
+
+    It is never older than the phase that it is about, even where the clock was set back.
+    """
+    at = max(now, workload.phase_since)
     with transaction.atomic():
         Workload.objects.filter(pk=workload.pk).exclude(desired=Desired.END).update(
-            desired=desired, desired_at=now, desired_by=by
+            desired=desired, desired_at=at, desired_by=by
         )
         workload.refresh_from_db()
         if workload.desired != desired:

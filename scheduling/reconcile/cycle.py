@@ -12,7 +12,7 @@ from scheduling.planning.cutting import failed_cuts
 from scheduling.planning.plan import plan
 from scheduling.reconcile.apply import Done, apply
 from scheduling.reconcile.guard import guard
-from scheduling.reconcile.lease import Lease, lease, wanted_since
+from scheduling.reconcile.lease import Lease, LeaseLost, lease, wanted_since
 from scheduling.reconcile.observe import Look, observe
 from scheduling.reconcile.remember import Report, remember, remember_failure
 from tenants import clock
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 def run_cycle(cluster: Cluster, port: ClusterPort, now: datetime, ours: Lease | None = None) -> Report:
     started = time.monotonic()
-    look = observe(cluster, port, now)  # 1. Look: one picture of tables and cluster.
+    look = observe(cluster, port, now, ours)  # 1. Look: one picture of tables and cluster.
     wanted = plan(look.snapshot)  # 2. Think: no I/O.
     refusal = "" if not cluster.paused else "The cluster is paused; nothing is done until the operator resumes it."
     refusal = refusal or guard(wanted, look.snapshot)  # 3. Doubt: does this look like a mistake?
@@ -50,18 +50,29 @@ def look_after(cluster_id: int) -> Report | None:
 
 
 def _one_look(cluster: Cluster, ours: Lease) -> Report:
+    now = time_at(cluster)
     try:
         with port_for(cluster) as port:
-            return run_cycle(cluster, port, clock.now(), ours)
+            return run_cycle(cluster, port, now, ours)
+    except LeaseLost:
+        log.warning("A look at cluster %s took so long that another worker took over; it counts for nothing.", cluster)
+        return Report(at=now)
     except ClusterError as error:
         log.warning("The look at cluster %s failed: %s", cluster.name, error)
         return remember_failure(cluster, str(error), clock.now())
+
+
+def time_at(cluster: Cluster) -> datetime:
+    """Now, but never before the last look: a clock that was set back is waited out, or facts would land in hours that
+    are charged already."""
+    return max(clock.now(), cluster.seen_at or clock.now())
 
 
 def _report(look: Look, done: Done, refusal: str, started: float) -> Report:
     problems = [*look.seen.problems, *failed_cuts(look.snapshot.nodes)]
     return Report(
         at=look.snapshot.now,
+        complete=look.seen.complete,
         actions=done.actions,
         failures=done.failures,
         refusal=refusal,

@@ -8,6 +8,7 @@ from scheduling.cluster.port import ClusterPort, Observation
 from scheduling.models import Cluster
 from scheduling.planning.facts import Snapshot
 from scheduling.reconcile import records, steps
+from scheduling.reconcile.lease import Lease, LeaseLost
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +20,15 @@ class Look:
     changed: bool
 
 
-def observe(cluster: Cluster, port: ClusterPort, now: datetime) -> Look:
+def observe(cluster: Cluster, port: ClusterPort, now: datetime, ours: Lease | None = None) -> Look:
     """Ask the cluster, write down what is new, let phases follow, and make the planner's picture.
 
-    An incomplete look writes nothing: what could not be read is unknown, not gone.
+    An incomplete look writes nothing: what could not be read is unknown, not gone. Raises LeaseLost when the answer
+    came so late that somebody else has taken over: an old picture would undo what they wrote.
     """
     seen = port.observe(now)
+    if ours is not None and not ours.prolong():
+        raise LeaseLost
     if not seen.complete:
         return Look(seen, snapshot.from_look(cluster, seen, seen.nodes, now), changed=False)
     nodes = records.see_nodes(cluster, seen, now)

@@ -20,6 +20,7 @@ class Report:
     changed: bool = False
     again: bool = False  # something was done whose effect should be looked at at once
     milliseconds: int = 0
+    complete: bool = True  # every list could be read
 
     @property
     def worth_keeping(self) -> bool:
@@ -27,8 +28,12 @@ class Report:
 
 
 def remember(cluster: Cluster, report: Report) -> Report:
-    """Keep a look that did or refused something; the cluster's row always says when it was last seen."""
-    Cluster.objects.filter(pk=cluster.pk).update(seen_at=report.at, trouble=_trouble(report)[:500])
+    """Keep a look that did or refused something; the cluster's row always says when it was last seen as a whole.
+
+    A look that lacks a list is no sight of it: hours that nobody saw the end of must not be charged.
+    """
+    facts = {"trouble": _trouble(report)[:500]} | ({"seen_at": report.at} if report.complete else {})
+    Cluster.objects.filter(pk=cluster.pk).update(**facts)
     if report.worth_keeping:
         CycleReport.objects.create(
             cluster=cluster,
@@ -53,4 +58,5 @@ def remember_failure(cluster: Cluster, text: str, at: datetime) -> Report:
 
 
 def _trouble(report: Report) -> str:
-    return report.refusal or next(iter(report.failures), "")
+    missing = "" if report.complete else next(iter(report.problems), "")
+    return missing or report.refusal or next(iter(report.failures), "")

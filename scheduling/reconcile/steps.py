@@ -86,7 +86,7 @@ def _wake(row: Any, now: datetime) -> bool:
 
     One that fell asleep by itself is still wished to run, by a wish that is older than its stop.
     """
-    if row.desired != Desired.RUN or (row.stopped_at is not None and row.desired_at <= row.stopped_at):
+    if row.desired != Desired.RUN or (row.stopped_at is not None and row.desired_at < row.stopped_at):
         return False
     text = "Woken; it passes the quota check again."
     return move(row, Step(Phase.WAITING, Reason.WOKEN, text, now), by=row.desired_by)

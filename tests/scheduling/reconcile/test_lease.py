@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 from datetime import timedelta as td
 
+import pytest
+
 from scheduling.models import Cluster
 from scheduling.reconcile.lease import lease, wanted_since
 from scheduling.wake import wake_cycle
@@ -58,3 +60,19 @@ def test_a_wake_up_in_mid_cycle_is_not_lost(world):
     wake_cycle(world.cluster.pk)
 
     assert wanted_since(world.cluster.pk, started)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_holder_that_lives_keeps_it_however_slow_the_cluster_is(world, monkeypatch):
+    monkeypatch.setattr("scheduling.reconcile.lease.BEAT", td(milliseconds=5))
+    with lease(world.cluster.pk):
+        nearly_over = datetime.now(UTC) + td(seconds=5)
+        Cluster.objects.update(lease_until=nearly_over)
+        while Cluster.objects.get().lease_until <= nearly_over:
+            assert datetime.now(UTC) < nearly_over, "Nobody prolonged it."
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_dead_holder_is_waited_for_half_a_minute_at_most(world):
+    with lease(world.cluster.pk):
+        assert Cluster.objects.get().lease_until <= datetime.now(UTC) + td(seconds=30)
