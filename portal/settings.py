@@ -192,7 +192,9 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     "visibility_timeout": 3600,
     "global_keyprefix": "berth:",
-    "socket_connect_timeout": 1.0,  # a server that hangs is worse than none: no page waits for it longer than this
+    # No page waits long for a message server: a bell that does not ring at once is not rung; the next tick looks.
+    "max_retries": 0,
+    "socket_connect_timeout": 1.0,
     "socket_timeout": 2.0,
 }
 CELERY_ACCEPT_CONTENT = ["json"]

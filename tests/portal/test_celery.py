@@ -26,3 +26,4 @@ def test_no_page_waits_long_for_a_message_server_that_hangs() -> None:
     options = app.conf.broker_transport_options
 
     assert options["socket_connect_timeout"] + options["socket_timeout"] <= 3
+    assert options["max_retries"] == 0
