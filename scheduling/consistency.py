@@ -31,7 +31,14 @@ class Look:
 
 def run_checks(look: Look) -> list[Finding]:
     """Everything that any check finds, in the order of CHECKS."""
-    return [finding for check in CHECKS.values() for finding in check(look)]
+    return [finding for check in CHECKS.values() for finding in found_twice(check, look)]
+
+
+def found_twice(check: Callable[[Look], Iterable[Finding]], look: Look) -> list[Finding]:
+    """What a check still finds when it looks again: a cycle or a posting between two of its questions is no fault."""
+    found = list(check(look))
+    again = {(finding.check, finding.where) for finding in check(look)} if found else set()
+    return [finding for finding in found if (finding.check, finding.where) in again]
 
 
 def stale_clusters(look: Look) -> Iterator[Finding]:
