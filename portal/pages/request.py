@@ -79,7 +79,7 @@ def opened(request: HttpRequest, form: WishForm) -> Workload:
         ask=offer.missing if asks else None,
         until=data["until"] if asks else None,
     )
-    messages.success(request, "Your lead has been asked." if asks else f"{workload.name} is on its way.")
+    messages.success(request, "Your lead has been asked." if asks else f"{workload.name} has been asked for.")
     return workload
 
 

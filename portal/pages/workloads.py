@@ -94,7 +94,7 @@ def logs(request: HttpRequest, pk: UUID) -> HttpResponse:
 def sleep(request: HttpRequest, pk: UUID) -> HttpResponse:
     workload = access_workload(stand_of(request), pk, to="steer")
     services.sleep_workload(workload, by=person(request), now=now_of(request))
-    messages.success(request, f"{workload.name} goes to sleep: its storage stays, its quota is free.")
+    messages.success(request, f"{workload.name} was asked to sleep: its storage stays, its quota becomes free.")
     return redirect("workload", pk)
 
 
@@ -102,7 +102,7 @@ def sleep(request: HttpRequest, pk: UUID) -> HttpResponse:
 def wake(request: HttpRequest, pk: UUID) -> HttpResponse:
     workload = access_workload(stand_of(request), pk, to="steer")
     services.wake_workload(workload, by=person(request), now=now_of(request))
-    messages.success(request, f"{workload.name} wakes up: it passes the quota check again and may have to wait.")
+    messages.success(request, f"{workload.name} was asked to wake: it passes the quota check again and may have to wait.")
     return redirect("workload", pk)
 
 
@@ -110,7 +110,7 @@ def wake(request: HttpRequest, pk: UUID) -> HttpResponse:
 def end(request: HttpRequest, pk: UUID) -> HttpResponse:
     workload = access_workload(stand_of(request), pk, to="steer")
     services.end_workload(workload, by=person(request), now=now_of(request))
-    messages.success(request, f"{workload.name} ends: its card is given back.")
+    messages.success(request, f"{workload.name} was asked to end: its card is given back.")
     return redirect("workload", pk)
 
 

@@ -44,7 +44,7 @@ function options(place) {
     ...sizeOf(place),
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), zone),
     fmtDate: () => uPlot.fmtDate("{HH}:{mm}"),
-    padding: [10, 8, 0, 0],
+    padding: [10, 20, 0, 0],
     legend: { show: false },
     cursor: { points: { size: 7 }, drag: { x: false, y: false } },
     scales: { x: { range: lastHour }, y: { range: (_, low, high) => [0, Number(place.dataset.top) || Math.max(1, high * 1.2)] } },
