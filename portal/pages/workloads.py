@@ -102,7 +102,9 @@ def sleep(request: HttpRequest, pk: UUID) -> HttpResponse:
 def wake(request: HttpRequest, pk: UUID) -> HttpResponse:
     workload = access_workload(stand_of(request), pk, to="steer")
     services.wake_workload(workload, by=person(request), now=now_of(request))
-    messages.success(request, f"{workload.name} was asked to wake: it passes the quota check again and may have to wait.")
+    messages.success(
+        request, f"{workload.name} was asked to wake: it passes the quota check again and may have to wait."
+    )
     return redirect("workload", pk)
 
 
