@@ -199,6 +199,17 @@ class Page(Part, frozen=True, kw_only=True):
 
 D = TypeVar("D", bound=Part)
 
+EXPECTED = re.compile(r"Expected `(?P<wanted>[^`]+)`, got `(?P<got>[^`]+)`")
+WORDS = {
+    "object": "a group of fields",
+    "array": "a list",
+    "str": "a text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "null": "nothing",
+}
+
 
 class Unreadable(ValueError):
     """A document of which nothing can be kept, not even its name."""
@@ -232,7 +243,7 @@ def converted(document: object, kind: type[D]) -> tuple[D, list[Problem]]:
             steps = list(steps_of(path))
             if not steps:
                 break
-            problems.append(Problem("", field_of(steps), f"{lower(text)}; the field is left out"))
+            problems.append(Problem("", field_of(steps), f"{in_words(text)}; the field is left out"))
             rest = without(rest, steps)
     raise Unreadable(Problem("", "", "too many fields of this object have the wrong type"))
 
@@ -269,8 +280,13 @@ def without(value: Any, steps: list[str | int]) -> Any:
     return {**value, first: without(value[first], rest)}
 
 
-def lower(sentence: str) -> str:
-    return sentence[:1].lower() + sentence[1:]
+def in_words(complaint: str) -> str:
+    """A decoder's "Expected `object | null`, got `str`" as people say it."""
+    found = EXPECTED.match(complaint)
+    if not found:
+        return complaint[:1].lower() + complaint[1:]
+    wanted = [WORDS.get(word, word) for word in found["wanted"].split(" | ") if word != "null"]
+    return f"{' or '.join(wanted) or 'nothing'} is expected here, not {WORDS.get(found['got'], found['got'])}"
 
 
 def a_kind_of(value: object) -> str:

@@ -22,9 +22,9 @@ class Report:
     milliseconds: int = 0
     complete: bool = True  # every list could be read
 
-    @property
-    def worth_keeping(self) -> bool:
-        return bool(self.actions or self.failures or self.refusal)
+    def worth_keeping(self, trouble_before: str) -> bool:
+        """What was done or failed, and a refusal once: the same one a minute later says nothing new."""
+        return bool(self.actions or self.failures) or bool(self.refusal and self.refusal[:500] != trouble_before)
 
 
 def remember(cluster: Cluster, report: Report) -> Report:
@@ -34,7 +34,8 @@ def remember(cluster: Cluster, report: Report) -> Report:
     """
     facts = {"trouble": _trouble(report)[:500]} | ({"seen_at": report.at} if report.complete else {})
     Cluster.objects.filter(pk=cluster.pk).update(**facts)
-    if report.worth_keeping:
+    kept = report.worth_keeping(cluster.trouble)
+    if kept:
         CycleReport.objects.create(
             cluster=cluster,
             at=report.at,
@@ -44,7 +45,7 @@ def remember(cluster: Cluster, report: Report) -> Report:
             problems=list(report.problems),
             milliseconds=report.milliseconds,
         )
-    if report.worth_keeping or report.changed:
+    if kept or report.changed:
         announce(fleet_topic(), "fleet", cluster=cluster.name)
     return report
 

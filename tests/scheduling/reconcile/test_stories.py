@@ -247,3 +247,17 @@ def test_a_wake_that_comes_while_it_still_stops_is_not_lost(harbour):
     row = harbour.read(row)
     assert row.phase == "running", (row.phase, row.phase_text)
     assert Placement.objects.filter(workload=row).count() == 2
+
+
+def test_the_same_refusal_is_written_down_once(harbour):
+    cluster = type(harbour.world.cluster)
+    cluster.objects.update(paused=True)
+    for _ in range(3):
+        harbour.turn(minutes=1)
+        harbour.cycle()
+    refused = harbour.world.cluster.reports.exclude(refusal="")
+
+    assert refused.count() == 1
+    cluster.objects.update(paused=False)
+    harbour.cycle()
+    assert cluster.objects.get().trouble == ""
