@@ -2,8 +2,10 @@
 
 import math
 import os
+import re
 import stat
 from collections.abc import Iterable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
@@ -13,12 +15,31 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.utils import get_random_secret_key
 
 BOOLEANS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+BY_KUBERNETES = re.compile(r"BERTH(_\w+)?_(SERVICE|PORT)(_\w+)?")  # set in every pod beside a Service named berth
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
+
+
+_read: set[str] = set()
 
 
 def env(name: str, default: str = "") -> str:
     """The variable's text without surrounding blanks; `default` where it is unset or empty."""
+    _read.add(name)
     return os.environ.get(name, "").strip() or default
+
+
+def refuse_unknown(elsewhere: Iterable[str]) -> None:
+    """A variable of ours that nobody reads is a misspelt one: what it was meant to change would silently not happen.
+
+    `elsewhere` are names that others than the settings read.
+    """
+    known = _read.union(elsewhere)
+    for name in sorted(os.environ):
+        if name.startswith("BERTH_") and name not in known and not BY_KUBERNETES.fullmatch(name):
+            nearest = (
+                "".join(f"; did you mean {other}?" for other in get_close_matches(name, known, n=1, cutoff=0.8)) or "."
+            )
+            raise ImproperlyConfigured(f"{name} is no setting of Berth{nearest} docs/settings.md lists them.")
 
 
 def envbool(name: str, *, default: bool) -> bool:

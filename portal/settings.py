@@ -249,3 +249,11 @@ LOGGING_CONFIG = None
 LOGGING = logging_config(
     level=read.envchoice("BERTH_LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR")), readable=DEBUG
 )
+
+
+# A variable of ours that nobody reads is misspelt
+
+OF_OTHERS = {"BERTH_CLOCK", "BERTH_WATCH"}  # tenants/clock.py, portal/celery.py; tests and judges
+OF_TOOLS = {"BERTH_BROWSER", "BERTH_REPORT", "BERTH_SESSION", "BERTH_CSRF"}
+OF_CONTRACT = {f"BERTH_CONTRACT_{part}" for part in ("SERVER", "TOKEN_FILE", "AUTHORITY_FILE")}
+read.refuse_unknown(OF_OTHERS | OF_TOOLS | OF_CONTRACT)

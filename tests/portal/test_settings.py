@@ -110,3 +110,29 @@ def test_a_refused_setting_is_one_sentence_and_exit_code_2(tmp_path: Path) -> No
     refused = manage("check", folder=tmp_path, BERTH_DEBUG="perhaps")
     assert (refused.returncode, refused.stdout) == (2, "")
     assert refused.stderr == "BERTH_DEBUG is 'perhaps'; write true or false.\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        (
+            "BERTH_TIK_SECONDS",
+            "BERTH_TIK_SECONDS is no setting of Berth; did you mean BERTH_TICK_SECONDS? docs/settings.md lists them.",
+        ),
+        ("BERTH_NOTHING_LIKE_IT", "BERTH_NOTHING_LIKE_IT is no setting of Berth. docs/settings.md lists them."),
+    ],
+    ids=["misspelt", "unknown"],
+)
+def test_z13_an_unknown_setting_is_not_silently_unused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, sentence: str
+) -> None:
+    with pytest.raises(ImproperlyConfigured) as refused:
+        settings_of(monkeypatch, tmp_path, {name: "5"})
+    assert str(refused.value) == sentence
+
+
+def test_what_kubernetes_says_of_a_service_called_berth_is_no_setting(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    told = {"BERTH_SERVICE_HOST": "10.0.0.1", "BERTH_PORT_8000_TCP_PORT": "8000", "BERTH_WEB_PORT": "tcp://10.0.0.1"}
+    assert settings_of(monkeypatch, tmp_path, told)["BERTH_DEMO"] is False
