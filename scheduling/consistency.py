@@ -11,7 +11,7 @@ from uuid import UUID
 from scheduling.cluster_checks import against_cluster
 from scheduling.handover import chunks, complete_until, facts_of, first_hour
 from scheduling.models import CardSpan, Cluster, Node, Placement, Workload
-from scheduling.planning.facts import HOLDING
+from scheduling.planning.facts import HOLDING, Phase
 from scheduling.snapshot import held
 from tenants.billing import checks, selectors
 from tenants.billing.findings import Finding, counted
@@ -72,9 +72,12 @@ def open_placements(look: Look) -> Iterator[Finding]:
 
 
 def holding_without_placement(look: Look) -> Iterator[Finding]:
-    """Workloads that hold a card, by their phase, without a placement: nobody is charged for them."""
+    """Workloads that hold a card, by their phase, without a placement: nobody is charged for them.
+
+    What stops for longer than its grace may have none: the platform bears what its pod still keeps.
+    """
     open_ones = Placement.objects.filter(ended_at=None).values("workload")
-    for workload in Workload.objects.filter(phase__in=HOLDING).exclude(pk__in=open_ones):
+    for workload in Workload.objects.filter(phase__in=HOLDING - {Phase.STOPPING}).exclude(pk__in=open_ones):
         text = f"It is {workload.phase} since {workload.phase_since:%Y-%m-%d %H:%M} UTC and has no open placement."
         yield Finding("holding-without-placement", workload.name, text)
 

@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import msgspec
+from django.db.models import Exists, OuterRef
 
 from scheduling.cluster.port import Observation
 from scheduling.models import Cluster, Flavor, Node, NodePool, Placement, Workload
@@ -132,8 +133,12 @@ def quota_facts(now: datetime, cluster: Cluster) -> tuple[QuotaFact, ...]:
 
 
 def held(*, teams: Iterable[UUID] | None = None, exclude: Cluster | None = None) -> Mapping[tuple[UUID, str, int], F]:
-    """Cards held by each member of each team, by model: of workloads that are placed, starting, running or stopping."""
-    rows = Workload.objects.filter(phase__in=HOLDING)
+    """Cards held by each member of each team, by model: of workloads that are placed, starting, running or stopping.
+
+    One that stops for longer than its grace has no open placement any more and holds nothing of the quota.
+    """
+    open_ones = Placement.objects.filter(workload=OuterRef("pk"), ended_at=None)
+    rows = Workload.objects.filter(phase__in=HOLDING).exclude(~Exists(open_ones), phase=Phase.STOPPING)
     if exclude is not None:
         rows = rows.exclude(cluster=exclude)
     if teams is not None:

@@ -115,7 +115,8 @@ def _still_stopping(look: Look) -> Move | None:
     why = "its node does not answer" if node is not None and not node.ready else "its program or a finalizer holds it"
     text = (
         f"Still stopping: pod {pod.name} on node {pod.node} has not ended, {why}. "
-        "Its quota and card are free when the pod is gone; an operator can remove it by force."
+        "Its quota is free and it costs nothing more; its card is given out again when the pod is gone. "
+        "An operator can remove the pod by force."
     )
     reason = look.workload.reason or _rest_words(look, where_to(look.workload, look.thing))[0]
     return look.step(Phase.STOPPING, reason, text, pod=pod)

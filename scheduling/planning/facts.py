@@ -277,6 +277,11 @@ class WorkloadFact:
     stopping_to: Phase | None = None  # while stopping: asleep or ended
 
     @property
+    def holds_quota(self) -> bool:
+        """What still stops after its grace has no placement any more: its pod keeps the card, but not the quota."""
+        return self.phase in HOLDING and (self.phase is not Phase.STOPPING or self.node != "")
+
+    @property
     def share(self) -> F:
         """Cards held, as an exact fraction."""
         return self.flavor.share * self.count

@@ -11,7 +11,7 @@ from fractions import Fraction as F
 from uuid import UUID
 
 from scheduling.planning import catalog
-from scheduling.planning.facts import HOLDING, Desired, Phase, QuotaFact, Snapshot, WorkloadFact
+from scheduling.planning.facts import Desired, Phase, QuotaFact, Snapshot, WorkloadFact
 from scheduling.planning.shares import number, share_words
 from scheduling.planning.wording import instant
 from tenants.quota import Quota, over, room, used_of_team
@@ -35,7 +35,7 @@ class Ledger:
             self._held[line] = dict(quota.elsewhere)
         self._holders: dict[Line, list[WorkloadFact]] = defaultdict(list)
         for workload in snapshot.workloads:
-            if workload.phase in HOLDING:
+            if workload.holds_quota:
                 self.take(workload)
                 self._holders[_line(workload)].append(workload)
 

@@ -63,7 +63,10 @@ def follow(cluster: Cluster, seen: Observation, now: datetime) -> int:
 def take(row: Workload, placement: Placement | None, step: Move) -> bool:
     """One observed step: the phase, and what it means for the placement (the meter)."""
     if step.to == row.phase:
-        return note(row, step.reason, step.text, step.at)
+        noted = note(row, step.reason, step.text, step.at)
+        if noted and placement is not None and row.phase == Phase.STOPPING:  # its grace is over (Q11)
+            _meter_stops(placement, step.at)
+        return noted
     if not move(row, Step(step.to, step.reason, step.text, step.at), **_facts(row, step)):
         return False
     if placement is None:

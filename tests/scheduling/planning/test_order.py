@@ -33,9 +33,18 @@ ROOM = {
     ),
     "what is placed, starting or stopping holds": (
         quota(4),
-        [workload(phase).whole(1).in_phase(phase) for phase in (Phase.PLACED, Phase.STARTING, Phase.STOPPING)],
+        [
+            workload(phase).whole(1).in_phase(phase, node="n")
+            for phase in (Phase.PLACED, Phase.STARTING, Phase.STOPPING)
+        ],
         1,
         F(1),
+    ),
+    "what stops for longer than its grace holds nothing of it (Q11)": (
+        quota(4),
+        [workload("stuck").whole(3).in_phase(Phase.STOPPING)],
+        1,
+        F(4),
     ),
     "the own grant is used first": (quota(2, own={1: 3}), [workload("a").whole(2).running_on("n")], 1, F(3)),
     "the rest comes from the team": (quota(2, own={1: 3}), [workload("a").whole(4).running_on("n")], 1, F(1)),

@@ -1,11 +1,12 @@
-"""A3, Q10: taking away what runs, and counting all of what is asked for."""
+"""A3, Q10, Q11: taking away what runs, and counting what is held."""
 
+from datetime import timedelta as td
 from fractions import Fraction as F
 
 from scheduling import services
 from scheduling.models import Placement
 from scheduling.snapshot import held
-from tests.scheduling.reconcile.test_faults import pods_of, run
+from tests.scheduling.reconcile.test_faults import node_of, pods_of, run
 from tests.world import H100
 
 
@@ -37,3 +38,26 @@ def test_q10_cards_times_share_is_what_counts(harbour):
     harbour.grant(harbour.vision, H100, F(1, 2))
     harbour.settle()
     assert held() == {(harbour.vision.pk, H100, harbour.robin.pk): 2}
+
+
+def test_q11_a_pod_that_does_not_go_keeps_its_card_but_neither_quota_nor_meter(harbour):
+    """Its node is silent: the team may start something else, and pays no more."""
+    row = run(harbour, "stuck", "h100-80gb/whole", count=8)
+    node = node_of(harbour, row)
+    harbour.cluster.faults.node_not_ready(node)
+    services.end_workload(harbour.read(row), by=harbour.robin, now=harbour.now)
+    harbour.pass_time(minutes=1, every=0.5)
+    assert held() != {}
+    harbour.pass_time(minutes=5, every=0.5)
+
+    row, placement = harbour.read(row), Placement.objects.get(workload=row)
+    assert row.phase == "stopping"
+    assert "Its quota is free" in row.phase_text
+    assert held() == {}
+    assert placement.ended_at <= row.phase_since + td(minutes=3)
+    harbour.cluster.faults.node_ready(node)
+    other = harbour.open("other", "h100-80gb/whole", count=8)
+    harbour.pass_time(minutes=5, every=0.5)
+    assert (harbour.read(row).phase, harbour.read(other).phase) == ("ended", "running")
+    placement.refresh_from_db()
+    assert placement.ended_at <= row.phase_since + td(minutes=3)
