@@ -68,10 +68,12 @@ class Watch:
         if not line.strip():
             return False
         try:
-            event = json.loads(line)
-            kind, item = event["type"], event["object"]
-        except (ValueError, KeyError, TypeError):
+            return self._means(json.loads(line))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return True
+
+    def _means(self, event: Any) -> bool:
+        kind, item = event["type"], event["object"]
         if kind == "BOOKMARK":
             return False
         if kind == "ERROR":

@@ -33,6 +33,11 @@ RINGS = {
     "an empty line": ([b"", b"  "], 0),
     "a line that is no JSON": ([b"{nonsense"], 1),
     "an event without an object": ([b'{"type": "ADDED"}'], 1),
+    "an object that is none": ([b'{"type": "ADDED", "object": null}', b'{"type": "DELETED", "object": "x"}'], 2),
+    "parts of the wrong kind": ([event("ADDED", metadata=[1], status="odd", spec=7)], 1),
+    "no object but a list": ([b"[1, 2]", b"7", b'"ADDED"'], 3),
+    "nested without end": ([b"[" * 100_000], 1),
+    "an error without words": ([b'{"type": "ERROR", "object": null}'], 1),
     "an unknown type": ([event("WHATEVER", **node())], 1),
 }
 
