@@ -80,13 +80,20 @@ class Ear:
     def listen(self) -> None:
         pause = FIRST_PAUSE
         while not self.bell.stop.is_set():
-            try:
-                for _ in Watch(kubernetes_port(self.cluster), WATCHED[self.index]).rings():
-                    self.bell.pulled.set()
-                    pause = FIRST_PAUSE
-                    if self.bell.stop.is_set():
-                        return
-            except ClusterError as error:
-                log.info("Watching cluster %s was interrupted: %s", self.cluster.name, error)
-                self.bell.stop.wait(pause)
-                pause = min(LONGEST_PAUSE, pause * 2)
+            if self._hear():
+                pause = FIRST_PAUSE
+            self.bell.stop.wait(pause)
+            pause = min(LONGEST_PAUSE, pause * 2)
+
+    def _hear(self) -> bool:
+        """Listen until the stream ends. Whether it was worth it: who hangs up at once must not be run down."""
+        began, rings = time.monotonic(), 0
+        try:
+            for _ in Watch(kubernetes_port(self.cluster), WATCHED[self.index]).rings():
+                rings += 1
+                self.bell.pulled.set()
+                if self.bell.stop.is_set():
+                    break
+        except ClusterError as error:
+            log.info("Watching cluster %s was interrupted: %s", self.cluster.name, error)
+        return rings > 1 or time.monotonic() - began > LONGEST_PAUSE
