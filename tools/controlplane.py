@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""Builds a Kubernetes control plane for the tests from pinned Go modules: `make controlplane`. Needs Python and Go.
+
+What is built is said by the two go.mod files under tests/controlplane/. It goes into .cache/controlplane/, in a folder
+named by a digest of all that decides it, so a second call does nothing. A folder that KUBEBUILDER_ASSETS names (the
+convention of envtest) is asked first, and whatever it lacks is built.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+MODULES = ROOT / "tests" / "controlplane"
+CACHE = ROOT / ".cache" / "controlplane"
+KUBERNETES = "k8s.io/kubernetes"
+HOW_TO_GET_GO = (
+    "Go is needed to build the control plane and is not installed: get it from https://go.dev/dl/, or let "
+    "KUBEBUILDER_ASSETS name a folder with {programs}."
+)
+
+
+class CouldNotBuild(Exception):
+    """The text is a sentence for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One program of the control plane: its name, the module that pins it, and its package."""
+
+    name: str
+    module: Path
+    package: str
+
+
+PROGRAMS = (
+    Program("etcd", MODULES / "etcd", "go.etcd.io/etcd/server/v3"),
+    Program("kube-apiserver", MODULES, f"{KUBERNETES}/cmd/kube-apiserver"),
+    Program("kube-controller-manager", MODULES, f"{KUBERNETES}/cmd/kube-controller-manager"),
+    Program("kube-scheduler", MODULES, f"{KUBERNETES}/cmd/kube-scheduler"),
+)
+
+
+def main() -> int:
+    started = time.monotonic()
+    try:
+        found = programs()
+    except CouldNotBuild as trouble:
+        print(trouble, file=sys.stderr)
+        return 2
+    for name, path in found.items():
+        print(f"{name:24} {path}")
+    print(f"The control plane is ready ({time.monotonic() - started:.0f} s).", flush=True)
+    return 0
+
+
+def programs() -> dict[str, Path]:
+    """The path of each program by name, built where it has to be. Raises CouldNotBuild."""
+    assets = os.environ.get("KUBEBUILDER_ASSETS", "")
+    found = {one.name: Path(assets) / one.name for one in PROGRAMS if assets and runs(Path(assets) / one.name)}
+    own = [one for one in PROGRAMS if one.name not in found]
+    folder = CACHE / fingerprint()
+    with alone(CACHE / "lock"):
+        missing = [one for one in own if not runs(folder / one.name)]
+        if missing:
+            build(missing, folder)
+    return found | {one.name: folder / one.name for one in own}
+
+
+def build(wanted: list[Program], folder: Path) -> None:
+    """Build the programs into the folder, each as a whole or not at all; then forget what older pins had built."""
+    go = shutil.which("go")
+    if go is None:
+        raise CouldNotBuild(HOW_TO_GET_GO.format(programs=", ".join(one.name for one in wanted)))
+    print(f"Building {', '.join(one.name for one in wanted)} (some minutes, once) …", flush=True)
+    for module in dict.fromkeys(one.module for one in wanted):
+        with scratch(folder) as place:
+            packages = [one.package for one in wanted if one.module == module]
+            compile_packages(go, module, packages, place)
+            for one in (one for one in wanted if one.module == module):
+                (place / binary_name(one.package)).rename(folder / one.name)
+    for old in CACHE.iterdir():
+        if old.is_dir() and old != folder:
+            shutil.rmtree(old, ignore_errors=True)
+
+
+def compile_packages(go: str, module: Path, packages: list[str], place: Path) -> None:
+    words = [go, "build", "-mod=readonly", "-buildvcs=false", "-trimpath", f"-ldflags={link_flags()}"]
+    environment = {**os.environ, "CGO_ENABLED": "0"}
+    done = subprocess.run([*words, "-o", f"{place}/", *packages], cwd=module, env=environment, check=False)
+    if done.returncode:
+        raise CouldNotBuild(f"Go could not build {', '.join(packages)}; what it said stands above.")
+
+
+def binary_name(package: str) -> str:
+    """What `go build` calls a program: the last part of its path that is no major version."""
+    parts = package.split("/")
+    return parts[-2] if re.fullmatch(r"v\d+", parts[-1]) else parts[-1]
+
+
+def link_flags() -> str:
+    """Small programs that know their version; without it clients see v0.0.0."""
+    version = kubernetes_version()
+    major, minor, _ = version.removeprefix("v").split(".", 2)
+    told = {"gitVersion": version, "gitMajor": major, "gitMinor": minor}
+    return "-s -w " + " ".join(f"-X k8s.io/component-base/version.{name}={value}" for name, value in told.items())
+
+
+def kubernetes_version() -> str:
+    """The version that tests/controlplane/go.mod pins, as v1.36.3."""
+    found = re.search(rf"{KUBERNETES} (v\S+)", (MODULES / "go.mod").read_text(encoding="utf-8"))
+    if found is None:
+        raise CouldNotBuild(f"{MODULES.relative_to(ROOT)}/go.mod pins no {KUBERNETES}.")
+    return found[1]
+
+
+def fingerprint() -> str:
+    """A digest of all that decides what is built."""
+    digest = hashlib.sha256(link_flags().encode())
+    for module in dict.fromkeys(one.module for one in PROGRAMS):
+        for name in ("go.mod", "go.sum"):
+            digest.update((module / name).read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def runs(program: Path) -> bool:
+    return program.is_file() and os.access(program, os.X_OK)
+
+
+@contextmanager
+def scratch(folder: Path) -> Iterator[Path]:
+    """A folder beside the finished programs, gone afterwards."""
+    place = folder / "half-done"
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Wait until no other call is in here; the lock ends with the process, however it ends."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+if __name__ == "__main__":
+    sys.exit(main())
