@@ -23,11 +23,11 @@ NOTEBOOK = LaunchFact(
     cpu_milli=4000,
     memory_mib=16384,
     storage_gib=10,
-    node="",
+    node="a-node-that-is-not-there",
     tolerations=(Taint("nvidia.com/gpu", "present", "NoSchedule"),),
     attempt=1,
 )
-TRAINING = replace(NOTEBOOK, kind=Kind.JOB, command=("sh", "-c", "sleep 60"), storage_gib=0)
+TRAINING = replace(NOTEBOOK, kind=Kind.JOB, command=("sh", "-c", "sleep 2"), storage_gib=0)
 NAME = object_name(NOTEBOOK.name, ROW)
 WORKSPACE_REF = Ref("StatefulSet", NOTEBOOK.namespace, NAME)
 JOB_REF = Ref("Job", NOTEBOOK.namespace, NAME)

@@ -83,12 +83,12 @@ class Provider(Controller):
         trouble = self.faults.stockouts.get(document["metadata"]["name"], "") if len(ready) < wished else ""
         now = self.world.now
         available = "True" if len(ready) >= wished else "False"
-        set_condition(status, "Available", available, "Available" if available == "True" else "NotAvailable", "", now)
+        report(status, "Available", available, "Available" if available == "True" else "NotAvailable", "", now)
         if trouble:
-            set_condition(status, "MachinesReady", "False", "InsufficientCapacity", trouble, now)
+            report(status, "MachinesReady", "False", "InsufficientCapacity", trouble, now)
         else:
             ok = "True" if len(ready) == len(owned) else "False"
-            set_condition(status, "MachinesReady", ok, "Ready" if ok == "True" else "NotReady", "", now)
+            report(status, "MachinesReady", ok, "Ready" if ok == "True" else "NotReady", "", now)
 
     def look_at_pools(self) -> None:
         """Look at everything again, as after the provider has changed its mind."""
@@ -220,8 +220,15 @@ def machine_document(deployment: Document, name: str) -> Document:
 def provisioning(machine: Document, ready: str, reason: str, message: str, now: datetime) -> None:
     status = machine["status"]
     status["phase"] = "Provisioning"
-    set_condition(status, "InfrastructureReady", ready, reason, message, now)
-    set_condition(status, "Ready", "False", reason, message, now)
+    report(status, "InfrastructureReady", ready, reason, message, now)
+    report(status, "Ready", "False", reason, message, now)
+
+
+def report(status: Document, type_: str, value: str, reason: str, message: str, now: datetime) -> None:
+    """A condition as Cluster API's schema wants it: with a message, if an empty one."""
+    set_condition(status, type_, value, reason, message, now)
+    for entry in status["conditions"]:
+        entry.setdefault("message", "")
 
 
 def running(machine: Document, node: str, now: datetime) -> None:
@@ -229,7 +236,7 @@ def running(machine: Document, node: str, now: datetime) -> None:
     status = machine["status"]
     status |= {"phase": "Running", "nodeRef": {"name": node}}
     for name in ("InfrastructureReady", "NodeReady", "Ready"):
-        set_condition(status, name, "True", "Ready", "", now)
+        report(status, name, "True", "Ready", "", now)
 
 
 def gpus_of(deployment: Document, node: str) -> Machine | None:

@@ -120,6 +120,23 @@ def pod_spec_problems(spec: Document, path: str) -> Iterator[Cause]:
     for key, value in (spec.get("nodeSelector") or {}).items():
         yield from key_problems(f"{path}.nodeSelector", key)
         yield from label_value_problems(f"{path}.nodeSelector", value)
+    yield from affinity_problems(spec, f"{path}.affinity.nodeAffinity")
+
+
+def affinity_problems(spec: Document, path: str) -> Iterator[Cause]:
+    """The fields by which a pod asks for a node: its name, and a real one."""
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    path += ".requiredDuringSchedulingIgnoredDuringExecution"
+    wanted = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    for number, term in enumerate(wanted.get("nodeSelectorTerms") or []):
+        for index, field in enumerate(term.get("matchFields") or []):
+            at = f"{path}.nodeSelectorTerms[{number}].matchFields[{index}]"
+            values = field.get("values") or []
+            if len(values) != 1:
+                yield required(f"{at}.values", "must be only one value when `operator` is 'In' or 'NotIn'")
+            for place, value in enumerate(values):
+                if not DNS_SUBDOMAIN.match(value):
+                    yield wrong(f"{at}.values[{place}]", value, "must be the name of a node")
 
 
 def container_problems(container: Document, path: str, volumes: set[Any], seen: set[str]) -> Iterator[Cause]:

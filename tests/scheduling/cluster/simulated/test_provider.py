@@ -244,6 +244,16 @@ def test_out_of_stock_the_machine_stays_and_says_why(fleet: Story) -> None:
     assert pool(fleet)["status"]["readyReplicas"] == 0
 
 
+def test_every_condition_has_what_cluster_apis_schema_requires(fleet: Story) -> None:
+    resize(fleet, 1)
+
+    told = [entry for one in [pool(fleet), *machines(fleet)] for entry in one["status"]["conditions"]]
+
+    assert told
+    required = {"type", "status", "reason", "message", "lastTransitionTime"}
+    assert [entry for entry in told if not required <= set(entry) or not entry["reason"]] == []
+
+
 def test_in_stock_again_it_is_delivered(fleet: Story) -> None:
     fleet.faults.stockout(BURST)
     resize(fleet, 1)

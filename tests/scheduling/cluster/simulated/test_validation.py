@@ -21,7 +21,20 @@ def named(name: str, **labels: str) -> dict[str, Any]:
     return config_map(name, labels=labels)
 
 
+def only_on(*names: str) -> dict[str, Any]:
+    """A pod that asks for a node by its name."""
+    fields = [{"key": "metadata.name", "operator": "In", "values": list(names)}]
+    terms = {"nodeSelectorTerms": [{"matchFields": fields}]}
+    return pod(affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}})
+
+
+BY_NAME = (
+    "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchFields[0]"
+)
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "a pod for the node without a name": (only_on(""), f"{BY_NAME}.values[0]"),
+    "a pod for a node whose name is none": (only_on("Node 1"), f"{BY_NAME}.values[0]"),
+    "a pod for one of two nodes by name": (only_on("n1", "n2"), f"{BY_NAME}.values"),
     "capital letters in a name": (named("Upper"), "metadata.name"),
     "a name that ends with a dash": (named("a-"), "metadata.name"),
     "a name with a newline": (named("a\nb"), "metadata.name"),
