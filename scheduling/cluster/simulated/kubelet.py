@@ -195,11 +195,7 @@ class Kubelet(Controller):
             if pod["status"].get("phase") not in ENDED:
                 self.world.edit(key, lambda live: podstatus.describe(live, run, self.world.now))
         self.devices.release(metadata["uid"])
-        live = self.world.store.get(key)
-        if live and live["metadata"].get("finalizers"):
-            self.world.edit(key, lambda live: live["metadata"].update(deletionGracePeriodSeconds=0))
-        else:
-            self.world.forget(key)
+        self.world.let_go(key)
 
     # Logs
 

@@ -41,12 +41,14 @@ class Controller:
 
 
 class World:
-    def __init__(self, start: datetime, delays: Delays | None = None, identity: str = "berth") -> None:
+    def __init__(
+        self, start: datetime, delays: Delays | None = None, identity: str = "berth", store: Store | None = None
+    ) -> None:
         self.lock = RLock()
         self.now = start
         self.started = start
         self.delays = delays or Delays()
-        self.store = Store()
+        self.store = store or Store()
         self.api = Api(self.store, lambda: self.now, identity)
         self.controllers: list[Controller] = []
         self.parts: dict[str, Any] = {}  # controllers that others ask by name
@@ -93,7 +95,7 @@ class World:
             while self._queue:
                 controller, key = next(iter(self._queue))
                 del self._queue[controller, key]
-                controller.reconcile(key)
+                self.react(controller, key)
                 reactions += 1
                 if reactions > RESTLESS:
                     raise RuntimeError(
@@ -103,6 +105,9 @@ class World:
                 controller.finish()
             if not self._queue:
                 return
+
+    def react(self, controller: Controller, key: Key) -> None:
+        controller.reconcile(key)
 
     # What controllers do
 
@@ -141,6 +146,14 @@ class World:
         except ApiError as error:
             if error.code != 404:
                 raise
+
+    def let_go(self, key: Key) -> None:
+        """A kubelet has no more to do with a pod: it goes, unless a finalizer still holds it."""
+        live = self.store.get(key)
+        if live and live["metadata"].get("finalizers"):
+            self.edit(key, lambda live: live["metadata"].update(deletionGracePeriodSeconds=0))
+        else:
+            self.forget(key)
 
     def forget(self, key: Key) -> None:
         """Take an object away at once, whatever holds it."""
