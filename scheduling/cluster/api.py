@@ -87,8 +87,8 @@ def list_path(kind: str, namespace: str = "") -> str:
 
 
 def segment(name: str) -> str:
-    """A name as one step of a path, whatever it holds."""
-    if name in {"", ".", ".."}:
+    """A name as one step of a path. The API server takes a quoted slash for a slash, so quoting alone holds nothing."""
+    if name in {"", ".", ".."} or "/" in name or "%" in name:
         raise ClusterError(f"{name!r} is no name of an object.", retry=False)
     return quote(name, safe="")
 
