@@ -1,0 +1,161 @@
+"""The demo's fleet on a real control plane: planted before a test, and all traces of the test removed after it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+from scheduling.cluster.api import MERGE
+from scheduling.cluster.client import Session
+from scheduling.cluster.port import ClusterError
+from scheduling.cluster.simulated import Delays, fleet_documents, seeding
+from scheduling.cluster.simulated.devices import Devices
+from scheduling.cluster.simulated.exporter import Exporter
+from scheduling.cluster.simulated.faults import Faults
+from scheduling.cluster.simulated.kubelet import Kubelet
+from scheduling.cluster.simulated.migmanager import MigManager
+from scheduling.cluster.simulated.provider import Provider
+from scheduling.cluster.simulated.watching import Hub
+from scheduling.cluster.simulated.world import is_true
+from tests.controlplane.plane import ControlPlane
+from tests.controlplane.standins.machines import Heartbeats, Volumes
+from tests.controlplane.standins.network import Network
+from tests.controlplane.standins.world import RealWorld
+
+QUICK = Delays(
+    node_provisioning=1.0,
+    gpu_advertised=0.6,
+    node_removal=0.5,
+    image_pull=0.2,
+    image_present=0.1,
+    container_start=0.1,
+    termination=0.2,
+    mig_notice=0.2,
+    mig_cut=1.0,
+)
+"""Seconds of the wall clock: nobody waits for a machine that is not there."""
+KUBERNETES = {"kube-system", "kube-public", "kube-node-lease", "berth-system"}
+OWN = KUBERNETES | {"default", "gpu-operator", "fleet"}
+KEPT = {"kubernetes", "kube-root-ca.crt"}  # Kubernetes makes them itself
+CLUSTER_API = "/apis/cluster.x-k8s.io/v1beta2/namespaces/fleet"
+LEFT_BEHIND = (  # in an order in which nobody makes again what has just gone
+    "/apis/apps/v1{}/statefulsets",
+    "/apis/batch/v1{}/jobs",
+    "/api/v1{}/pods",
+    "/api/v1{}/persistentvolumeclaims",
+    "/api/v1{}/services",
+    "/api/v1{}/configmaps",
+    "/api/v1{}/resourcequotas",
+    "/api/v1{}/events",
+)
+PATIENCE = 30.0
+
+
+@contextmanager
+def planted(plane: ControlPlane, network: Network, identity: str) -> Iterator[tuple[RealWorld, Faults]]:
+    """The machines are up, their exporters answer, and somebody plays them until the end."""
+    world = RealWorld(plane.admin, QUICK, identity)
+    faults = furnish(world)
+    world.start()
+    try:
+        with world.lock:
+            seeding.plant(world, fleet_documents())
+        network.world = world
+        until(lambda: at_rest(world), "The fleet does not come up")
+        yield world, faults
+    finally:
+        network.world = None
+        world.stop()
+        with closing(Session(plane.admin)) as door:
+            sweep(door)
+
+
+def furnish(world: RealWorld) -> Faults:
+    """The controllers that play the machines; the others are Kubernetes' own."""
+    faults = Faults(world, Hub(world.store))
+    devices = Devices(world, faults)
+    world.add(Heartbeats(world, faults), "nodes")
+    world.add(Volumes(world))
+    world.add(devices, "devices")
+    world.add(MigManager(world, devices), "migmanager")
+    world.add(Provider(world, devices, faults), "provider")
+    world.add(Kubelet(world, devices, faults), "kubelet")
+    world.add(Exporter(world, devices), "exporter")
+    return faults
+
+
+def at_rest(world: RealWorld) -> bool:
+    """Every node is open, every exporter ready, every machine has its node."""
+    with world.lock:
+        nodes, pods = (list(world.store.documents[plural].values()) for plural in ("nodes", "pods"))
+        machines = list(world.store.documents["machines"].values())
+    closed = [
+        node for node in nodes if any(taint["key"] != "nvidia.com/gpu" for taint in node["spec"].get("taints") or [])
+    ]
+    exporters = [pod for pod in pods if is_true(pod, "Ready")]
+    return not closed and len(exporters) >= len(nodes) and all(one["status"].get("nodeRef") for one in machines)
+
+
+# Sweeping
+
+
+def sweep(door: Session) -> None:
+    """Remove all that a test and its fleet have left, whatever holds it."""
+    empty(door, f"{CLUSTER_API}/machinedeployments")
+    empty(door, f"{CLUSTER_API}/machines")
+    for path in LEFT_BEHIND:
+        empty(door, path.format(""))
+    empty(door, "/api/v1/nodes")
+    empty(door, "/api/v1/persistentvolumes")
+    for namespace in items(door, "/api/v1/namespaces"):
+        if namespace["metadata"]["name"] not in OWN:
+            close_down(door, namespace["metadata"]["name"])
+
+
+def empty(door: Session, collection: str) -> None:
+    """Delete every object of a kind that is not part of Kubernetes itself; finalizers hold nobody."""
+    head, _, plural = collection.rpartition("/")
+    for item in items(door, collection):
+        meta = item["metadata"]
+        if meta.get("namespace") in KUBERNETES or meta["name"] in KEPT:
+            continue
+        inside = f"/namespaces/{meta['namespace']}" if "namespace" in meta and "/namespaces/" not in collection else ""
+        remove(door, f"{head}{inside}/{plural}/{meta['name']}", held=bool(meta.get("finalizers")))
+
+
+def remove(door: Session, path: str, *, held: bool) -> None:
+    if held:
+        ignoring(lambda: door.ask("PATCH", path, body={"metadata": {"finalizers": None}}, content=MERGE), 404)
+    ignoring(lambda: door.ask("DELETE", path, body={"gracePeriodSeconds": 0, "propagationPolicy": "Background"}), 404)
+
+
+def close_down(door: Session, name: str) -> None:
+    """An emptied namespace, at once: Kubernetes' own controller would take five seconds over it."""
+    path = f"/api/v1/namespaces/{name}"
+    bare = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}, "spec": {"finalizers": []}}
+    ignoring(lambda: door.ask("DELETE", path), 404, 409)
+    ignoring(lambda: door.ask("PUT", f"{path}/finalize", body=bare), 404, 409)
+
+
+def items(door: Session, path: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(door.ask("GET", path))["items"]
+    return found
+
+
+def ignoring(call: Callable[[], Any], *statuses: int) -> None:
+    try:
+        call()
+    except ClusterError as error:
+        if error.status not in statuses:
+            raise
+
+
+def until(holds: Callable[[], bool], trouble: str) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not holds():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{trouble} within {PATIENCE:g} s.")
+        time.sleep(0.02)
