@@ -1,16 +1,17 @@
 # The verbs of the project. Each does its own set-up: a fresh clone needs Python 3.11+, make and a package index.
 #   make demo                      the whole product on this machine; ARGS="--port 9000" passes on
 #   make test                      every test; ARGS="-k quota" passes on to pytest
+#   make test-cluster              the cluster's tests on a real Kubernetes control plane, built once from Go modules
 PYTHON ?= python3
 ARGS ?=
 BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test judge lint format docs lock clean
+.PHONY: help setup demo test controlplane test-cluster judge lint format docs lock clean
 
 help:
-	@echo "make setup | demo | test | judge | lint | format | docs | lock | clean"
+	@echo "make setup | demo | test | controlplane | test-cluster | judge | lint | format | docs | lock | clean"
 
 setup:
 	@$(PYTHON) tools/setup.py dev
@@ -22,6 +23,13 @@ demo:
 test:
 	@$(PYTHON) tools/setup.py test
 	@$(BIN)/python -m tools.test $(ARGS)
+
+controlplane:
+	@$(PYTHON) tools/controlplane.py
+
+test-cluster: controlplane
+	@$(PYTHON) tools/setup.py test
+	@$(BIN)/python -m pytest -q --cluster controlplane tests/contract $(ARGS)
 
 judge:
 	@$(PYTHON) tools/setup.py test

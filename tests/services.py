@@ -28,6 +28,8 @@ endings: list[Callable[[], None]] = []
 def pytest_addoption(parser: pytest.Parser) -> None:
     choices = ("sqlite", "postgres")
     parser.addoption("--database", choices=choices, default="sqlite", help="what the tests keep their tables in")
+    clusters = ("simulated", "controlplane")
+    parser.addoption("--cluster", choices=clusters, default="simulated", help="what the contract suite runs against")
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -50,9 +52,11 @@ def pytest_unconfigure() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep what this run's database can answer; on PostgreSQL that is every test with tables and without a browser."""
+    """Keep what this run's database and cluster can answer; on PostgreSQL all that has tables and no browser."""
     on_postgres = config.getoption("--database") == "postgres"
     kept = [item for item in items if (belongs_on_postgres(item) if on_postgres else not has(item, "postgres"))]
+    if config.getoption("--cluster") == "controlplane":
+        kept = [item for item in kept if "cluster" in getattr(item, "fixturenames", ())]
     left_out = [item for item in items if item not in set(kept)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)

@@ -1,15 +1,17 @@
-"""The clusters that the contract suite runs against: the simulation, and a real API server where one is named.
+"""The cluster that the contract suite runs against: the simulation, or a real control plane (`--cluster controlplane`).
 
-Set BERTH_CONTRACT_SERVER (and BERTH_CONTRACT_TOKEN_FILE, BERTH_CONTRACT_AUTHORITY_FILE) to run the suite against a
-real control plane as well. What needs machines, GPUs or faults on request asks for `simulation` and runs there only.
+Both have the same fleet, the machines of both are played by the same stand-ins, and both are as new for each test.
+Tests that need faults of the server itself ask for `simulation` and run there only.
 """
 
-import os
+import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,11 +20,14 @@ from scheduling.cluster.api import APPLY, path_of
 from scheduling.cluster.client import Connection, KubernetesPort, Session
 from scheduling.cluster.port import ClusterError, Observation
 from scheduling.cluster.simulated import Delays, ManualClock, SimulatedCluster, fleet_documents
+from scheduling.cluster.simulated.faults import Faults
 from scheduling.planning.facts import NodeFact
+from tests.controlplane import fleet, plane
+from tests.controlplane.standins import network
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
-LONGEST_WAIT = 600  # of the cluster's own seconds
-REAL = os.environ.get("BERTH_CONTRACT_SERVER", "")
+LONGEST_WAIT = 600  # looks, a second of the simulation's own time apart
+NAP = 0.05  # seconds between two looks at a real one
 
 
 @dataclass
@@ -32,7 +37,7 @@ class Rig:
     port: KubernetesPort
     door: Session
     pass_time: Callable[[], None]
-    simulated: SimulatedCluster | None = None
+    faults: Faults  # of the machines; the simulation has those of the server too
 
     def look(self) -> Observation:
         return self.port.observe(NOON)
@@ -44,7 +49,7 @@ class Rig:
             if holds(seen):
                 return seen
             self.pass_time()
-        raise AssertionError(f"it did not come to pass within {LONGEST_WAIT} s; last seen: {seen}")
+        raise AssertionError(f"it did not come to pass within {LONGEST_WAIT} looks; last seen: {seen}")
 
     def node(self, name: str) -> NodeFact:
         return next(node for node in self.look().nodes if node.name == name)
@@ -70,39 +75,55 @@ def simulation() -> Iterator[Rig]:
         yield rig
 
 
-@pytest.fixture(params=["simulated", *(["real"] if REAL else [])])
+@pytest.fixture
 def cluster(request: pytest.FixtureRequest) -> Iterator[Rig]:
-    """Any API server that takes our documents."""
-    with simulated() if request.param == "simulated" else real() as rig:
+    """The cluster that this run is about, with its fleet."""
+    if request.config.getoption("--cluster") == "simulated":
+        with simulated() as rig:
+            yield rig
+        return
+    with real(*request.getfixturevalue("control_plane")) as rig:
         yield rig
+
+
+@pytest.fixture(scope="session")
+def control_plane() -> Iterator[tuple[plane.ControlPlane, network.Network]]:
+    """A real control plane for the whole run. Its folder has a short path, as a socket's path must be short."""
+    with ExitStack() as ends:
+        folder = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix="berth")))
+        running = ends.enter_context(plane.running(folder))
+        yield running, ends.enter_context(network.serving(running.egress, running.papers))
 
 
 @contextmanager
 def simulated() -> Iterator[Rig]:
     world = SimulatedCluster(fleet_documents(), clock=ManualClock(NOON), delays=Delays())
     world.advance(minutes=2)  # its exporters are up
-    with world.serve() as url, port_to(Connection(url), lambda: world.advance(seconds=1)) as rig:
-        rig.simulated = world
+    with world.serve() as url:
+        here = Connection(url)
+        with port_to(here, here, world.faults, lambda: world.advance(seconds=1)) as rig:
+            yield rig
+
+
+runs = count()
+
+
+@contextmanager
+def real(running: plane.ControlPlane, road: network.Network) -> Iterator[Rig]:
+    """Berth comes with its own rights, all others with every right."""
+    with (
+        fleet.planted(running, road, f"test {next(runs)}") as (_, faults),
+        port_to(running.berth, running.admin, faults, lambda: time.sleep(NAP)) as rig,
+    ):
         yield rig
 
 
 @contextmanager
-def real() -> Iterator[Rig]:
-    connection = Connection(
-        REAL,
-        token_file=os.environ.get("BERTH_CONTRACT_TOKEN_FILE", ""),
-        authority_file=os.environ.get("BERTH_CONTRACT_AUTHORITY_FILE", ""),
-    )
-    with port_to(connection, lambda: time.sleep(0.2)) as rig:
-        yield rig
-
-
-@contextmanager
-def port_to(connection: Connection, pass_time: Callable[[], None]) -> Iterator[Rig]:
-    door = Session(connection)
+def port_to(ours: Connection, theirs: Connection, faults: Faults, pass_time: Callable[[], None]) -> Iterator[Rig]:
+    door = Session(theirs)
     try:
-        with KubernetesPort(connection) as port:
-            yield Rig(port, door, pass_time)
+        with KubernetesPort(ours) as port:
+            yield Rig(port, door, pass_time, faults)
     finally:
         door.close()
 

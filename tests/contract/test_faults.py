@@ -14,8 +14,7 @@ from tests.contract.launches import JOB_REF, NOTEBOOK, ROW, TRAINING, WORKSPACE_
 
 @pytest.fixture
 def faults(simulation: Rig) -> Any:
-    assert simulation.simulated is not None
-    return simulation.simulated.faults
+    return simulation.faults
 
 
 # Refusals

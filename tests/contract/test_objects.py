@@ -15,9 +15,9 @@ from tests.contract.launches import JOB_REF, NAME, NOTEBOOK, ROW, TRAINING, WORK
 
 FOREIGN: dict[str, Any] = {
     "apiVersion": "v1",
-    "kind": "ConfigMap",
+    "kind": "Service",
     "metadata": {"name": "theirs", "namespace": NOTEBOOK.namespace},
-    "data": {"a": "1"},
+    "spec": {"clusterIP": "None", "selector": {"app": "theirs"}},
 }
 NAMESPACE = namespace_document(NOTEBOOK.namespace, NOTEBOOK.team)
 
@@ -46,13 +46,15 @@ def test_an_object_of_somebody_else_is_never_written_over(cluster: Rig) -> None:
     cluster.port.put(NAMESPACE)
     cluster.plant(FOREIGN)
 
-    refusal = refusal_of(lambda: cluster.port.put(FOREIGN | {"data": {"a": "2"}}))
+    refusal = refusal_of(
+        lambda: cluster.port.put(FOREIGN | {"spec": {"clusterIP": "None", "selector": {"app": "ours"}}})
+    )
 
     assert (refusal.status, refusal.retry) == (409, False)
-    assert str(refusal).startswith("ConfigMap theirs is there already and is not Berth's")
-    there = cluster.find("ConfigMap", NOTEBOOK.namespace, "theirs")
+    assert str(refusal).startswith("Service theirs is there already and is not Berth's")
+    there = cluster.find("Service", NOTEBOOK.namespace, "theirs")
     assert there is not None
-    assert there["data"] == {"a": "1"}
+    assert there["spec"]["selector"] == {"app": "theirs"}
 
 
 def test_a_namespace_of_somebody_else_is_not_taken_over_either(cluster: Rig) -> None:
@@ -140,8 +142,8 @@ def test_an_object_of_somebody_else_is_never_removed(cluster: Rig) -> None:
     cluster.port.put(NAMESPACE)
     cluster.plant(FOREIGN)
 
-    assert cluster.port.remove(Ref("ConfigMap", NOTEBOOK.namespace, "theirs")) is False
-    assert not gone(cluster, "ConfigMap", NOTEBOOK.namespace, "theirs")
+    assert cluster.port.remove(Ref("Service", NOTEBOOK.namespace, "theirs")) is False
+    assert not gone(cluster, "Service", NOTEBOOK.namespace, "theirs")
 
 
 def test_a_namesake_made_since_is_not_removed(cluster: Rig) -> None:
@@ -170,7 +172,8 @@ def test_scaling_to_what_it_is_writes_nothing(cluster: Rig, monkeypatch: pytest.
     ask = Session.ask
 
     def noted(session: Session, method: str, path: str, **options: Any) -> bytes:
-        methods.append(method)
+        if session is cluster.port._api:
+            methods.append(method)
         return ask(session, method, path, **options)
 
     monkeypatch.setattr(Session, "ask", noted)
@@ -202,80 +205,79 @@ def test_a_stateful_set_of_somebody_else_is_not_scaled(cluster: Rig) -> None:
 # On machines
 
 
-def test_a_workspace_runs_on_the_node_of_the_plan_and_sleeps(simulation: Rig) -> None:
-    node = simulation.nodes_of("h100-train")[0].name
-    put_all(simulation.port, replace(NOTEBOOK, node=node))
+def test_a_workspace_runs_on_the_node_of_the_plan_and_sleeps(cluster: Rig) -> None:
+    node = cluster.nodes_of("h100-train")[0].name
+    put_all(cluster.port, replace(NOTEBOOK, node=node))
 
-    seen = simulation.until(lambda look: any(pod.workload == ROW and pod.ready for pod in look.pods))
+    seen = cluster.until(lambda look: any(pod.workload == ROW and pod.ready for pod in look.pods))
 
     (pod,) = (pod for pod in seen.pods if pod.workload == ROW)
     assert (pod.namespace, pod.name, pod.node, pod.phase) == (NOTEBOOK.namespace, f"{NAME}-0", node, "Running")
     assert (pod.requests, pod.cpu_milli, pod.memory_mib) == ({"nvidia.com/gpu": 1}, 4000, 16384)
     assert pod.running_since is not None
-    simulation.port.scale(WORKSPACE_REF, 0)
-    simulation.until(lambda look: not any(pod.workload == ROW for pod in look.pods))
-    assert not gone(simulation, "PersistentVolumeClaim", NOTEBOOK.namespace, f"home-{NAME}-0")
+    cluster.port.scale(WORKSPACE_REF, 0)
+    cluster.until(lambda look: not any(pod.workload == ROW for pod in look.pods))
+    assert not gone(cluster, "PersistentVolumeClaim", NOTEBOOK.namespace, f"home-{NAME}-0")
 
 
-def test_a_removed_workspace_takes_its_home_along(simulation: Rig) -> None:
-    node = simulation.nodes_of("h100-train")[0].name
-    put_all(simulation.port, replace(NOTEBOOK, node=node))
-    simulation.until(lambda look: any(pod.workload == ROW and pod.ready for pod in look.pods))
+def test_a_removed_workspace_takes_its_home_along(cluster: Rig) -> None:
+    node = cluster.nodes_of("h100-train")[0].name
+    put_all(cluster.port, replace(NOTEBOOK, node=node))
+    cluster.until(lambda look: any(pod.workload == ROW and pod.ready for pod in look.pods))
 
-    simulation.port.remove(WORKSPACE_REF)
-    simulation.port.remove(Ref("PersistentVolumeClaim", NOTEBOOK.namespace, f"home-{NAME}-0"))
+    cluster.port.remove(WORKSPACE_REF)
+    cluster.port.remove(Ref("PersistentVolumeClaim", NOTEBOOK.namespace, f"home-{NAME}-0"))
 
-    simulation.until(lambda look: not any(pod.workload == ROW for pod in look.pods))
-    simulation.until(lambda _: gone(simulation, "PersistentVolumeClaim", NOTEBOOK.namespace, f"home-{NAME}-0"))
+    cluster.until(lambda look: not any(pod.workload == ROW for pod in look.pods))
+    cluster.until(lambda _: gone(cluster, "PersistentVolumeClaim", NOTEBOOK.namespace, f"home-{NAME}-0"))
 
 
-def test_a_job_ends_and_says_so(simulation: Rig) -> None:
-    node = simulation.nodes_of("h100-train")[0].name
-    put_all(simulation.port, replace(TRAINING, node=node))
+def test_a_job_ends_and_says_so(cluster: Rig) -> None:
+    node = cluster.nodes_of("h100-train")[0].name
+    put_all(cluster.port, replace(TRAINING, node=node))
 
-    seen = simulation.until(lambda look: any(found.complete for found in look.objects))
+    seen = cluster.until(lambda look: any(found.complete for found in look.objects))
 
     (found,) = seen.objects
     assert (found.kind, found.failed, found.finished_at is not None) == ("Job", False, True)
     assert [pod.exit_code for pod in seen.pods if pod.workload == ROW] == [0]
 
 
-def test_a_job_that_fails_is_tried_once(simulation: Rig) -> None:
-    node = simulation.nodes_of("h100-train")[0].name
-    put_all(simulation.port, replace(TRAINING, node=node, command=("sh", "-c", "sleep 5; exit 3")))
+def test_a_job_that_fails_is_tried_once(cluster: Rig) -> None:
+    node = cluster.nodes_of("h100-train")[0].name
+    put_all(cluster.port, replace(TRAINING, node=node, command=("sh", "-c", "sleep 5; exit 3")))
 
-    seen = simulation.until(lambda look: any(found.failed for found in look.objects))
+    seen = cluster.until(lambda look: any(found.failed for found in look.objects))
 
     assert seen.objects[0].reason == "BackoffLimitExceeded"
     assert [pod.exit_code for pod in seen.pods if pod.workload == ROW] == [3]
 
 
-def test_a_removed_job_takes_its_pods_along(simulation: Rig) -> None:
-    node = simulation.nodes_of("h100-train")[0].name
-    put_all(simulation.port, replace(TRAINING, node=node, command=()))
-    simulation.until(lambda look: any(pod.workload == ROW and pod.ready for pod in look.pods))
+def test_a_removed_job_takes_its_pods_along(cluster: Rig) -> None:
+    node = cluster.nodes_of("h100-train")[0].name
+    put_all(cluster.port, replace(TRAINING, node=node, command=()))
+    cluster.until(lambda look: any(pod.workload == ROW and pod.ready for pod in look.pods))
 
-    assert simulation.port.remove(JOB_REF) is True
+    assert cluster.port.remove(JOB_REF) is True
 
-    simulation.until(lambda look: not any(pod.workload == ROW for pod in look.pods) and not look.objects)
+    cluster.until(lambda look: not any(pod.workload == ROW for pod in look.pods) and not look.objects)
 
 
-def test_s10_a_pod_that_the_kubelet_refuses_is_shown_as_such(simulation: Rig) -> None:
-    node = simulation.nodes_of("h100-train")[0].name
-    assert simulation.simulated is not None
-    simulation.simulated.faults.refuse_admission(node)
-    put_all(simulation.port, replace(TRAINING, node=node))
+def test_s10_a_pod_that_the_kubelet_refuses_is_shown_as_such(cluster: Rig) -> None:
+    node = cluster.nodes_of("h100-train")[0].name
+    cluster.faults.refuse_admission(node)
+    put_all(cluster.port, replace(TRAINING, node=node))
 
-    seen = simulation.until(lambda look: any(pod.phase == "Failed" for pod in look.pods))
+    seen = cluster.until(lambda look: any(pod.phase == "Failed" for pod in look.pods))
 
     assert [pod.reason for pod in seen.pods if pod.phase == "Failed"] == ["UnexpectedAdmissionError"]
 
 
-def test_an_image_that_is_not_there_is_the_reason_for_waiting(simulation: Rig) -> None:
-    node = simulation.nodes_of("h100-train")[0].name
-    put_all(simulation.port, replace(TRAINING, node=node, image="example.org/does-not-exist:1"))
+def test_an_image_that_is_not_there_is_the_reason_for_waiting(cluster: Rig) -> None:
+    node = cluster.nodes_of("h100-train")[0].name
+    put_all(cluster.port, replace(TRAINING, node=node, image="example.org/does-not-exist:1"))
 
-    seen = simulation.until(lambda look: any("Image" in pod.waiting_reason for pod in look.pods))
+    seen = cluster.until(lambda look: any("Image" in pod.waiting_reason for pod in look.pods))
 
     (pod,) = (pod for pod in seen.pods if pod.workload == ROW)
     assert pod.waiting_reason in {"ErrImagePull", "ImagePullBackOff"}
@@ -285,15 +287,15 @@ def test_an_image_that_is_not_there_is_the_reason_for_waiting(simulation: Rig) -
 # Logs
 
 
-def test_logs_are_the_last_lines_of_the_main_container(simulation: Rig) -> None:
-    node = simulation.nodes_of("h100-train")[0].name
-    put_all(simulation.port, replace(NOTEBOOK, node=node))
-    simulation.until(lambda look: any(pod.workload == ROW and pod.ready for pod in look.pods))
+def test_logs_are_the_last_lines_of_the_main_container(cluster: Rig) -> None:
+    node = cluster.nodes_of("h100-train")[0].name
+    put_all(cluster.port, replace(NOTEBOOK, node=node))
+    cluster.until(lambda look: any(pod.workload == ROW and pod.ready for pod in look.pods))
 
-    everything = simulation.port.logs(NOTEBOOK.namespace, f"{NAME}-0", lines=100)
+    everything = cluster.port.logs(NOTEBOOK.namespace, f"{NAME}-0", lines=100)
 
     assert everything.strip()
-    assert simulation.port.logs(NOTEBOOK.namespace, f"{NAME}-0", lines=1) == everything.splitlines(keepends=True)[-1]
+    assert cluster.port.logs(NOTEBOOK.namespace, f"{NAME}-0", lines=1) == everything.splitlines(keepends=True)[-1]
 
 
 def test_logs_of_a_pod_that_is_not_there_are_a_refusal(cluster: Rig) -> None:
