@@ -55,8 +55,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Keep what this run's database and cluster can answer; on PostgreSQL all that has tables and no browser."""
     on_postgres = config.getoption("--database") == "postgres"
     kept = [item for item in items if (belongs_on_postgres(item) if on_postgres else not has(item, "postgres"))]
-    if config.getoption("--cluster") == "controlplane":
-        kept = [item for item in kept if "cluster" in getattr(item, "fixturenames", ())]
+    on_real = config.getoption("--cluster") == "controlplane"
+    kept = [item for item in kept if (wants(item, "cluster", "real") if on_real else not wants(item, "real"))]
     left_out = [item for item in items if item not in set(kept)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
@@ -124,9 +124,12 @@ def belongs_on_postgres(item: pytest.Item) -> bool:
     return touches_tables(item) and not has(item, "sqlite") and not has(item, "browser")
 
 
+def wants(item: pytest.Item, *fixtures: str) -> bool:
+    return bool(set(fixtures) & set(getattr(item, "fixturenames", ())))
+
+
 def touches_tables(item: pytest.Item) -> bool:
-    fixtures = set(getattr(item, "fixturenames", ()))
-    return has(item, "postgres") or has(item, "django_db") or bool(fixtures & {"db", "transactional_db"})
+    return has(item, "postgres") or has(item, "django_db") or wants(item, "db", "transactional_db")
 
 
 def has(item: pytest.Item, marker: str) -> bool:

@@ -1,7 +1,7 @@
 """The cluster that the contract suite runs against: the simulation, or a real control plane (`--cluster controlplane`).
 
 Both have the same fleet, the machines of both are played by the same stand-ins, and both are as new for each test.
-Tests that need faults of the server itself ask for `simulation` and run there only.
+Tests that need faults of the server itself ask for `simulation` and run there only, tests of rights for `real`.
 """
 
 import tempfile
@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from scheduling.cluster.api import APPLY, path_of
+from scheduling.cluster.api import APPLY, document_in, path_of
 from scheduling.cluster.client import Connection, KubernetesPort, Session
 from scheduling.cluster.port import ClusterError, Observation
 from scheduling.cluster.simulated import Delays, ManualClock, SimulatedCluster, fleet_documents
@@ -64,6 +64,9 @@ class Rig:
         path = path_of(document["kind"], meta.get("namespace", ""), meta["name"])
         self.door.ask("PATCH", path, query={"fieldManager": manager}, body=document, content=APPLY)
 
+    def document(self, path: str) -> dict[str, Any]:
+        return document_in(self.door.ask("GET", path))
+
     def find(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
         return self.port._find(kind, namespace, name)
 
@@ -82,7 +85,14 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Rig]:
         with simulated() as rig:
             yield rig
         return
-    with real(*request.getfixturevalue("control_plane")) as rig:
+    with on_real_server(*request.getfixturevalue("control_plane")) as rig:
+        yield rig
+
+
+@pytest.fixture
+def real(control_plane: tuple[plane.ControlPlane, network.Network]) -> Iterator[Rig]:
+    """The control plane, for what the simulation does not know at all, as rights."""
+    with on_real_server(*control_plane) as rig:
         yield rig
 
 
@@ -109,7 +119,7 @@ runs = count()
 
 
 @contextmanager
-def real(running: plane.ControlPlane, road: network.Network) -> Iterator[Rig]:
+def on_real_server(running: plane.ControlPlane, road: network.Network) -> Iterator[Rig]:
     """Berth comes with its own rights, all others with every right."""
     with (
         fleet.planted(running, road, f"test {next(runs)}") as (_, faults),
