@@ -7,7 +7,7 @@ Tests that need faults of the server itself ask for `simulation` and run there o
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import count
@@ -22,8 +22,7 @@ from scheduling.cluster.port import ClusterError, Observation
 from scheduling.cluster.simulated import Delays, ManualClock, SimulatedCluster, fleet_documents
 from scheduling.cluster.simulated.faults import Faults
 from scheduling.planning.facts import NodeFact
-from tests.controlplane import fleet, plane
-from tests.controlplane.standins import network
+from tests.controlplane import fleet
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 LONGEST_WAIT = 600  # looks, a second of the simulation's own time apart
@@ -85,24 +84,22 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Rig]:
         with simulated() as rig:
             yield rig
         return
-    with on_real_server(*request.getfixturevalue("control_plane")) as rig:
+    with on_real_server(request.getfixturevalue("control_plane")) as rig:
         yield rig
 
 
 @pytest.fixture
-def real(control_plane: tuple[plane.ControlPlane, network.Network]) -> Iterator[Rig]:
+def real(control_plane: fleet.Site) -> Iterator[Rig]:
     """The control plane, for what the simulation does not know at all, as rights."""
-    with on_real_server(*control_plane) as rig:
+    with on_real_server(control_plane) as rig:
         yield rig
 
 
 @pytest.fixture(scope="session")
-def control_plane() -> Iterator[tuple[plane.ControlPlane, network.Network]]:
+def control_plane() -> Iterator[fleet.Site]:
     """A real control plane for the whole run. Its folder has a short path, as a socket's path must be short."""
-    with ExitStack() as ends:
-        folder = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix="berth")))
-        running = ends.enter_context(plane.running(folder))
-        yield running, ends.enter_context(network.serving(running.egress, running.papers))
+    with tempfile.TemporaryDirectory(prefix="berth") as folder, fleet.running(Path(folder)) as site:
+        yield site
 
 
 @contextmanager
@@ -119,11 +116,11 @@ runs = count()
 
 
 @contextmanager
-def on_real_server(running: plane.ControlPlane, road: network.Network) -> Iterator[Rig]:
+def on_real_server(site: fleet.Site) -> Iterator[Rig]:
     """Berth comes with its own rights, all others with every right."""
     with (
-        fleet.planted(running, road, f"test {next(runs)}") as (_, faults),
-        port_to(running.berth, running.admin, faults, lambda: time.sleep(NAP)) as rig,
+        fleet.planted(site, f"test {next(runs)}") as (_, faults),
+        port_to(site.plane.berth, site.plane.admin, faults, lambda: time.sleep(NAP)) as rig,
     ):
         yield rig
 

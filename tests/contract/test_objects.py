@@ -245,7 +245,7 @@ def test_a_job_ends_and_says_so(cluster: Rig) -> None:
 
 def test_a_job_that_fails_is_tried_once(cluster: Rig) -> None:
     node = cluster.nodes_of("h100-train")[0].name
-    put_all(cluster.port, replace(TRAINING, node=node, command=("sh", "-c", "sleep 5; exit 3")))
+    put_all(cluster.port, replace(TRAINING, node=node, command=("sh", "-c", "sleep 1; exit 3")))
 
     seen = cluster.until(lambda look: any(found.failed for found in look.objects))
 

@@ -11,7 +11,7 @@ from scheduling.cluster.api import MERGE
 from scheduling.cluster.client import KubernetesPort
 from tests.contract.conftest import NOON, Rig, refusal_of
 from tests.contract.launches import NOTEBOOK, put_all
-from tests.controlplane.plane import ControlPlane
+from tests.controlplane.fleet import Site
 
 POOLS = "/apis/cluster.x-k8s.io/v1beta2/namespaces/fleet"
 BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
@@ -41,18 +41,16 @@ def test_berth_may_not(real: Rig, method: str, path: str) -> None:
     assert (refusal.status, refusal.retry) == (403, False)
 
 
-def test_a_token_that_nobody_knows_is_one_sentence(real: Rig, control_plane: tuple[ControlPlane, Any]) -> None:
-    with KubernetesPort(control_plane[0].connection("stolen")) as port:
+def test_a_token_that_nobody_knows_is_one_sentence(real: Rig, control_plane: Site) -> None:
+    with KubernetesPort(control_plane.plane.connection("stolen")) as port:
         refusal = refusal_of(lambda: port.observe(NOON))
 
     assert (refusal.status, refusal.retry) == (401, False)
     assert str(refusal) == "The cluster refused (401): Unauthorized"
 
 
-def test_an_authority_that_did_not_sign_the_server_is_one_sentence(
-    real: Rig, control_plane: tuple[ControlPlane, Any]
-) -> None:
-    stranger = control_plane[0].connection("any")
+def test_an_authority_that_did_not_sign_the_server_is_one_sentence(real: Rig, control_plane: Site) -> None:
+    stranger = control_plane.plane.connection("any")
     stranger = type(stranger)(stranger.server, token="any")  # the system's authorities
 
     with KubernetesPort(stranger) as port:

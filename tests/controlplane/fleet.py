@@ -6,6 +6,8 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from scheduling.cluster.api import MERGE
@@ -15,14 +17,17 @@ from scheduling.cluster.simulated import Delays, fleet_documents, seeding
 from scheduling.cluster.simulated.devices import Devices
 from scheduling.cluster.simulated.exporter import Exporter
 from scheduling.cluster.simulated.faults import Faults
+from scheduling.cluster.simulated.kinds import BY_PLURAL
 from scheduling.cluster.simulated.kubelet import Kubelet
 from scheduling.cluster.simulated.migmanager import MigManager
 from scheduling.cluster.simulated.provider import Provider
 from scheduling.cluster.simulated.watching import Hub
 from scheduling.cluster.simulated.world import is_true
+from tests.controlplane import plane
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.standins.machines import Heartbeats, Volumes
-from tests.controlplane.standins.network import Network
+from tests.controlplane.standins.mirror import Ear
+from tests.controlplane.standins.network import Network, serving
 from tests.controlplane.standins.world import RealWorld
 
 QUICK = Delays(
@@ -37,6 +42,8 @@ QUICK = Delays(
     mig_cut=1.0,
 )
 """Seconds of the wall clock: nobody waits for a machine that is not there."""
+FLEETING = ("machinedeployments", "machines", "nodes", "pods", "persistentvolumeclaims")
+WATCHED = (*FLEETING, "configmaps")
 KUBERNETES = {"kube-system", "kube-public", "kube-node-lease", "berth-system"}
 OWN = KUBERNETES | {"default", "gpu-operator", "fleet"}
 KEPT = {"kubernetes", "kube-root-ca.crt"}  # Kubernetes makes them itself
@@ -57,22 +64,42 @@ LEFT_BEHIND = (  # in an order in which hardly anybody makes again what has just
 PATIENCE = 30.0
 
 
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A control plane, the road from it to machines, and an ear for what happens in it."""
+
+    plane: ControlPlane
+    network: Network
+    ear: Ear
+
+
 @contextmanager
-def planted(plane: ControlPlane, network: Network, identity: str) -> Iterator[tuple[RealWorld, Faults]]:
+def running(folder: Path) -> Iterator[Site]:
+    """A fresh control plane without machines. Raises CouldNotStart."""
+    with plane.running(folder) as here, serving(here.egress, here.papers) as network:
+        ear = Ear(here.admin, [BY_PLURAL[plural] for plural in WATCHED])
+        ear.start()
+        yield Site(here, network, ear)
+        ear.stop()
+
+
+@contextmanager
+def planted(site: Site, identity: str) -> Iterator[tuple[RealWorld, Faults]]:
     """The machines are up, their exporters answer, and somebody plays them until the end."""
-    world = RealWorld(plane.admin, QUICK, identity)
+    until(lambda: not any(map(site.ear.knows_of, FLEETING)), "Nobody says that the last fleet is gone")
+    world = RealWorld(site.plane.admin, site.ear, QUICK, identity)
     faults = furnish(world)
     world.start()
     try:
         with world.lock:
             seeding.plant(world, fleet_documents())
-        network.world = world
+        site.network.world = world
         until(lambda: at_rest(world), "The fleet does not come up")
         yield world, faults
     finally:
-        network.world = None
+        site.network.world = None
         world.stop()
-        with closing(Session(plane.admin)) as door:
+        with closing(Session(site.plane.admin)) as door:
             sweep(door)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from queue import SimpleQueue
 from typing import NamedTuple
@@ -15,6 +15,7 @@ from scheduling.cluster.simulated.kinds import Document, Key, Kind, key_of
 from scheduling.cluster.simulated.store import Change, Store
 
 LASTS = 300  # seconds of one watch
+PATIENCE = 30.0  # seconds for the first list
 BREATH = 0.1  # seconds after a watch that failed
 
 
@@ -63,14 +64,55 @@ class Mirror(Store):
                     self.drop(document)
 
 
-class Reflector(threading.Thread):
-    """Lists and watches one kind, and puts what it hears into a queue until it is ended."""
+class Ear:
+    """Watches a few kinds for as long as the control plane lives, and tells one listener at a time."""
 
-    def __init__(self, connection: Connection, kind: Kind, queue: SimpleQueue[News]) -> None:
+    def __init__(self, connection: Connection, kinds: Iterable[Kind]) -> None:
+        self.mirror = Mirror()
+        self.listener: SimpleQueue[News] | None = None
+        self.lock = threading.Lock()
+        self.reflectors = [Reflector(connection, kind, self.hear) for kind in kinds]
+
+    def start(self) -> None:
+        """Back when every kind has been listed once."""
+        for reflector in self.reflectors:
+            reflector.start()
+        for reflector in self.reflectors:
+            if not reflector.listed.wait(timeout=PATIENCE):
+                raise ClusterError(f"The API server does not list its {reflector.kind.plural}.")
+
+    def stop(self) -> None:
+        """The threads end with their next word, or with this process."""
+        for reflector in self.reflectors:
+            reflector.ended.set()
+
+    def hear(self, news: News) -> None:
+        with self.lock:
+            self.mirror.hear(news)
+            if self.listener:
+                self.listener.put(news)
+
+    def tell(self, listener: SimpleQueue[News] | None) -> None:
+        """From now on tell this listener, beginning with all that is there; None: nobody."""
+        with self.lock:
+            self.listener = listener
+            for reflector in self.reflectors if listener else []:
+                there = list(self.mirror.documents[reflector.kind.plural].values())
+                listener.put(News(there, whole=reflector.kind))
+
+    def knows_of(self, plural: str) -> int:
+        with self.lock:
+            return len(self.mirror.documents[plural])
+
+
+class Reflector(threading.Thread):
+    """Lists and watches one kind, and says what it hears until it is ended."""
+
+    def __init__(self, connection: Connection, kind: Kind, say: Callable[[News], None]) -> None:
         super().__init__(name=f"standins-{kind.plural}", daemon=True)
-        self.kind, self.queue = kind, queue
+        self.kind, self.say = kind, say
         self.session = Session(connection)
-        self.ended = threading.Event()
+        self.listed, self.ended = threading.Event(), threading.Event()
 
     def run(self) -> None:
         with closing(self.session):
@@ -83,7 +125,8 @@ class Reflector(threading.Thread):
     def follow(self) -> None:
         path = path_of(self.kind)
         found = json.loads(self.session.ask("GET", path))
-        self.queue.put(News([self.named(item) for item in found["items"]], whole=self.kind))
+        self.say(News([self.named(item) for item in found["items"]], whole=self.kind))
+        self.listed.set()
         query = {
             "watch": "true",
             "resourceVersion": found["metadata"]["resourceVersion"],
@@ -100,7 +143,7 @@ class Reflector(threading.Thread):
             case "ERROR":
                 raise ClusterError(str(event["object"].get("message")))
             case "ADDED" | "MODIFIED" | "DELETED":
-                self.queue.put(News([self.named(event["object"])], gone=event["type"] == "DELETED"))
+                self.say(News([self.named(event["object"])], gone=event["type"] == "DELETED"))
 
     def named(self, item: Document) -> Document:
         return item | {"apiVersion": self.kind.api_version, "kind": self.kind.kind}
@@ -123,7 +166,3 @@ def path_of(kind: Kind, key: Key | None = None) -> str:
         return f"{group}/{kind.plural}"
     inside = f"/namespaces/{key.namespace}" if key.namespace else ""
     return f"{group}{inside}/{kind.plural}" + (f"/{key.name}" if key.name else "")
-
-
-def reflectors(connection: Connection, kinds: Iterable[Kind], queue: SimpleQueue[News]) -> list[Reflector]:
-    return [Reflector(connection, kind, queue) for kind in kinds]

@@ -24,10 +24,9 @@ from scheduling.cluster.simulated.api import DeleteOptions
 from scheduling.cluster.simulated.clock import fine_stamp, stamp
 from scheduling.cluster.simulated.kinds import BY_PLURAL, Document, Key, copy, key_of
 from scheduling.cluster.simulated.world import Controller, World
-from tests.controlplane.standins.mirror import Mirror, News, filled, path_of, reflectors
+from tests.controlplane.standins.mirror import Ear, Mirror, News, filled, path_of
 
 logger = logging.getLogger(__name__)
-WATCHED = ("nodes", "pods", "configmaps", "persistentvolumeclaims", "machinedeployments", "machines")
 TICK = 0.05  # seconds: the longest nap
 AGAIN = td(seconds=0.2)  # after a controller could not do its work
 TRIES = 5  # of a change that others keep overtaking
@@ -37,29 +36,23 @@ NOT_FOUND, CONFLICT = 404, 409
 class RealWorld(World):
     """Moved by one thread of its own, from `start` to `stop`."""
 
-    def __init__(self, connection: Connection, delays: Delays, identity: str) -> None:
+    def __init__(self, connection: Connection, ear: Ear, delays: Delays, identity: str) -> None:
         self.mirror = Mirror()
         super().__init__(now(), delays, identity, store=self.mirror)
-        self.connection = connection
+        self.ear = ear
         self.door = Session(connection)
         self.news: SimpleQueue[News] = SimpleQueue()
         self.released: set[str] = set()  # uids of pods that the kubelet has let go
         self._ended = threading.Event()
-        self._reflectors = reflectors(connection, [BY_PLURAL[plural] for plural in WATCHED], self.news)
         self._thread = threading.Thread(target=self._run, name="standins", daemon=True)
 
     def start(self) -> None:
-        """Back when every kind has been listed once."""
-        for reflector in self._reflectors:
-            reflector.start()
-        for _ in self._reflectors:
-            self.mirror.hear(self.news.get(timeout=10))
+        self.ear.tell(self.news)
         self._thread.start()
 
     def stop(self) -> None:
         self._ended.set()
-        for reflector in self._reflectors:
-            reflector.ended.set()
+        self.ear.tell(None)
         self._thread.join(timeout=10)
         self.door.close()
 
