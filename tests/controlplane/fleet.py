@@ -17,7 +17,7 @@ from scheduling.cluster.simulated import Delays, fleet_documents, seeding
 from scheduling.cluster.simulated.devices import Devices
 from scheduling.cluster.simulated.exporter import Exporter
 from scheduling.cluster.simulated.faults import Faults
-from scheduling.cluster.simulated.kinds import BY_PLURAL
+from scheduling.cluster.simulated.kinds import BY_PLURAL, Document
 from scheduling.cluster.simulated.kubelet import Kubelet
 from scheduling.cluster.simulated.migmanager import MigManager
 from scheduling.cluster.simulated.provider import Provider
@@ -86,7 +86,7 @@ def running(folder: Path) -> Iterator[Site]:
 @contextmanager
 def planted(site: Site, identity: str) -> Iterator[tuple[RealWorld, Faults]]:
     """The machines are up, their exporters answer, and somebody plays them until the end."""
-    until(lambda: not any(map(site.ear.knows_of, FLEETING)), "Nobody says that the last fleet is gone")
+    until(lambda: not any(map(site.ear.knows_of, FLEETING)), lambda: "Nobody says that the last fleet is gone")
     world = RealWorld(site.plane.admin, site.ear, QUICK, identity)
     faults = furnish(world)
     world.start()
@@ -94,7 +94,7 @@ def planted(site: Site, identity: str) -> Iterator[tuple[RealWorld, Faults]]:
         with world.lock:
             seeding.plant(world, fleet_documents())
         site.network.world = world
-        until(lambda: at_rest(world), "The fleet does not come up")
+        until(lambda: not waits_for(world), lambda: f"The fleet still waits for {', '.join(waits_for(world))}")
         yield world, faults
     finally:
         site.network.world = None
@@ -117,16 +117,19 @@ def furnish(world: RealWorld) -> Faults:
     return faults
 
 
-def at_rest(world: RealWorld) -> bool:
-    """Every node is open, every exporter ready, every machine has its node."""
+def waits_for(world: RealWorld) -> list[str]:
+    """What is not up yet: nodes that are closed, exporters that are not ready, machines without a node."""
     with world.lock:
-        nodes, pods = (list(world.store.documents[plural].values()) for plural in ("nodes", "pods"))
-        machines = list(world.store.documents["machines"].values())
-    closed = [
-        node for node in nodes if any(taint["key"] != "nvidia.com/gpu" for taint in node["spec"].get("taints") or [])
-    ]
-    exporters = [pod for pod in pods if is_true(pod, "Ready")]
-    return not closed and len(exporters) >= len(nodes) and all(one["status"].get("nodeRef") for one in machines)
+        nodes, machines, pods = (world.store.all(plural) for plural in ("nodes", "machines", "pods"))
+    ready = {pod["spec"].get("nodeName") for pod in pods if is_true(pod, "Ready")}
+    closed = [node["metadata"]["name"] for node in nodes if strange_taints(node)]
+    silent = [f"the exporter of {node['metadata']['name']}" for node in nodes if node["metadata"]["name"] not in ready]
+    alone = [f"the node of {one['metadata']['name']}" for one in machines if not one["status"].get("nodeRef")]
+    return [*closed, *silent, *alone, *([] if nodes else ["its first node"])]
+
+
+def strange_taints(node: Document) -> list[str]:
+    return [taint["key"] for taint in node["spec"].get("taints") or [] if taint["key"] != "nvidia.com/gpu"]
 
 
 # Sweeping
@@ -134,7 +137,10 @@ def at_rest(world: RealWorld) -> bool:
 
 def sweep(door: Session) -> None:
     """Remove all that a test and its fleet have left, whatever holds it; again, where a controller was quicker."""
-    until(lambda: not sum(empty(door, collection) for collection in LEFT_BEHIND), "What a test left does not go away")
+    until(
+        lambda: not sum(empty(door, collection) for collection in LEFT_BEHIND),
+        lambda: "What a test left is still there",
+    )
     for namespace in items(door, "/api/v1/namespaces"):
         if namespace["metadata"]["name"] not in OWN:
             close_down(door, namespace["metadata"]["name"])
@@ -181,9 +187,9 @@ def ignoring(call: Callable[[], Any], *statuses: int) -> None:
             raise
 
 
-def until(holds: Callable[[], bool], trouble: str) -> None:
+def until(holds: Callable[[], bool], trouble: Callable[[], str]) -> None:
     deadline = time.monotonic() + PATIENCE
     while not holds():
         if time.monotonic() > deadline:
-            raise AssertionError(f"{trouble} within {PATIENCE:g} s.")
+            raise AssertionError(f"{trouble()} after {PATIENCE:g} s.")
         time.sleep(0.02)

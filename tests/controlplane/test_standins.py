@@ -52,8 +52,9 @@ STORIES: dict[str, tuple[list[News], int | None]] = {
     "what is gone is gone": ([News([pod(1)]), News([pod(2)], gone=True)], None),
     "a late word about what is gone": ([News([pod(3)], gone=True), News([pod(2)])], None),
     "a late end of a predecessor": ([News([pod(5)]), News([pod(4)], gone=True)], 5),
-    "a whole list without it": ([News([pod(1)]), News([], whole=BY_PLURAL["pods"])], None),
-    "a whole list of another kind": ([News([pod(1)]), News([], whole=BY_PLURAL["nodes"])], 1),
+    "a whole list without it": ([News([pod(1)]), News([], whole=BY_PLURAL["pods"], version=2)], None),
+    "a whole list from before it was made": ([News([pod(3)]), News([], whole=BY_PLURAL["pods"], version=2)], 3),
+    "a whole list of another kind": ([News([pod(1)]), News([], whole=BY_PLURAL["nodes"], version=2)], 1),
 }
 
 

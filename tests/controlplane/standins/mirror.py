@@ -20,11 +20,12 @@ BREATH = 0.1  # seconds after a watch that failed
 
 
 class News(NamedTuple):
-    """What a watch said. `whole` is the kind of a complete list; else one document came, or went."""
+    """What a watch said: documents came, or went. `whole` is the kind of a complete list, as it stood at `version`."""
 
     documents: list[Document]
     gone: bool = False
     whole: Kind | None = None
+    version: int = 0
 
 
 class Mirror(Store):
@@ -60,7 +61,7 @@ class Mirror(Store):
         if news.whole:
             there = {key_of(document) for document in news.documents}
             for key, document in list(self.documents[news.whole.plural].items()):
-                if key not in there:
+                if key not in there and version_of(document) <= news.version:  # else it was made since
                     self.drop(document)
 
 
@@ -97,8 +98,7 @@ class Ear:
         with self.lock:
             self.listener = listener
             for reflector in self.reflectors if listener else []:
-                there = list(self.mirror.documents[reflector.kind.plural].values())
-                listener.put(News(there, whole=reflector.kind))
+                listener.put(News(list(self.mirror.documents[reflector.kind.plural].values())))
 
     def knows_of(self, plural: str) -> int:
         with self.lock:
@@ -125,7 +125,8 @@ class Reflector(threading.Thread):
     def follow(self) -> None:
         path = path_of(self.kind)
         found = json.loads(self.session.ask("GET", path))
-        self.say(News([self.named(item) for item in found["items"]], whole=self.kind))
+        there = [self.named(item) for item in found["items"]]
+        self.say(News(there, whole=self.kind, version=int(found["metadata"]["resourceVersion"])))
         self.listed.set()
         query = {
             "watch": "true",
