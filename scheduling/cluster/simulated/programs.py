@@ -74,7 +74,7 @@ def notebook_lines(pod: Document, started: datetime, until: datetime) -> Iterato
     opening = (
         "ServerApp] Package jupyterlab took 0.0180s to import",
         "LabApp] JupyterLab application directory is /opt/conda/share/jupyter/lab",
-        f"ServerApp] Serving notebooks from local directory: /home/work/{name}",
+        f"ServerApp] Serving notebooks from local directory: /home/berth/{name}",
         "ServerApp] Jupyter Server is running at: http://0.0.0.0:8888/lab",
         "ServerApp] Use Control-C to stop this server and shut down all kernels",
     )

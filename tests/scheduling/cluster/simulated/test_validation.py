@@ -125,7 +125,7 @@ def test_a_stateful_set_whose_selector_misses_its_own_pods(story: Story) -> None
 
 def test_a_claim_template_is_a_volume_that_may_be_mounted(story: Story) -> None:
     document = stateful_set()
-    mounts = [{"name": "home", "mountPath": "/home/work"}]
+    mounts = [{"name": "home", "mountPath": "/home/berth"}]
     document["spec"]["template"]["spec"]["containers"][0]["volumeMounts"] = mounts
 
     story.create(document)
