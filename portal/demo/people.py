@@ -90,8 +90,3 @@ def person(username: str) -> PersonFact:
 def four() -> list[tuple[PersonFact, Guise]]:
     """The four people of the log-in page, in the order of the story."""
     return [(person(guise.username), guise) for guise in FOUR]
-
-
-def researchers(team: str) -> list[PersonFact]:
-    """Those who run work in a team."""
-    return [fact for fact in PEOPLE if (team, "researcher") in fact.roles]

@@ -179,8 +179,3 @@ def usual(taint: Taint) -> bool:
     if taint.key in USUAL_TAINTS:
         return True
     return "gpu" in taint.value.lower().split("-") or taint.key.lower().endswith(("/gpu", "/accelerator"))
-
-
-def tolerable(taints: Iterable[Taint]) -> tuple[Taint, ...]:
-    """The taints of a usable node that our pods have to tolerate."""
-    return tuple(taint for taint in taints if taint.effect in HARD and not why_kept_away(taint))

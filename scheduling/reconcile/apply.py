@@ -7,7 +7,7 @@ but not in the cluster is put again, what stops but still stands is removed agai
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial, singledispatch
+from functools import cached_property, partial, singledispatch
 
 from scheduling.changes import Step, move, note
 from scheduling.cluster import names
@@ -31,7 +31,7 @@ from scheduling.planning.retries import MOST_FAILURES, back_off
 from scheduling.reconcile import launch, reserve
 from scheduling.reconcile.lease import Lease
 from scheduling.reconcile.observe import Look
-from scheduling.reconcile.steps import arrived
+from scheduling.reconcile.steps import Found, arrived, found_in
 from scheduling.snapshot import stopping_to
 
 
@@ -44,7 +44,7 @@ class Done:
     again: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Hands:
     """What an action needs to be carried out."""
 
@@ -56,13 +56,17 @@ class Hands:
     def now(self) -> datetime:
         return self.look.snapshot.now
 
+    @cached_property
+    def found(self) -> Found:
+        return found_in(self.look.seen)
+
     def object_of(self, workload: Workload) -> ObjectFact | None:
-        return next((item for item in self.look.seen.objects if item.workload == workload.pk), None)
+        return self.found.objects.get(workload.pk)
 
     def orphans_of(self, workload: Workload) -> list[PodFact]:
         """Pods of ours whose object was deleted over their heads (`kubectl delete --cascade=orphan`)."""
-        pods = self.look.seen.pods
-        return [pod for pod in pods if pod.workload == workload.pk and holds(pod) and pod.deleting_since is None]
+        pods = self.found.pods.get(workload.pk, ())
+        return [pod for pod in pods if holds(pod) and pod.deleting_since is None]
 
 
 def apply(plan: Plan, cluster: Cluster, port: ClusterPort, look: Look, ours: Lease | None = None) -> Done:
@@ -171,7 +175,7 @@ def put(row: Workload, hands: Hands) -> bool:
     if item is not None and item.kind == "Job":  # a Job's pods cannot be changed: the last attempt's has to go first
         launch.remove_all(row, hands.port, storage=False)
         return True
-    node = next((node for node in hands.look.snapshot.nodes if node.name == placement.node), None)
+    node = hands.found.nodes.get(placement.node)
     if node is None:
         return _give_back(row, f"Node {placement.node} is gone; a new place is sought.", hands, Reason.NODE_LOST)
     try:

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from scheduling.cluster.port import ClusterError, ClusterPort
 from scheduling.connect import port_for
 from scheduling.models import Cluster
-from scheduling.planning.actions import Plan
 from scheduling.planning.cutting import failed_cuts
 from scheduling.planning.plan import plan
 from scheduling.reconcile.apply import Done, apply
@@ -28,7 +27,7 @@ def run_cycle(cluster: Cluster, port: ClusterPort, now: datetime, ours: Lease | 
     wanted = plan(look.snapshot)  # 2. Think: no I/O.
     refusal = "" if not cluster.paused else "The cluster is paused; nothing is done until the operator resumes it."
     refusal = refusal or guard(wanted, look.snapshot)  # 3. Doubt: does this look like a mistake?
-    done = apply(Plan(()) if refusal else wanted, cluster, port, look, ours)  # 4. Act: every action may be repeated.
+    done = Done() if refusal else apply(wanted, cluster, port, look, ours)  # 4. Act: every action may be repeated.
     return remember(cluster, _report(look, done, refusal, started))  # 5. Say so.
 
 

@@ -18,7 +18,7 @@ from scheduling.cluster.port import Observation
 from scheduling.models import Cluster, Placement, Transition, Workload
 from scheduling.planning.facts import Desired, NodeFact, ObjectFact, Phase, PodFact, Reason
 from scheduling.planning.phases import Move, observed
-from scheduling.snapshot import workload_facts
+from scheduling.snapshot import facts_of, open_workloads
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +41,11 @@ def found_in(seen: Observation) -> Found:
 def follow(cluster: Cluster, seen: Observation, now: datetime) -> int:
     """Move every workload of the cluster that calls for it; returns how many moved."""
     found = found_in(seen)
-    rows = with_last_stop(Workload.objects.filter(cluster=cluster).exclude(phase=Phase.ENDED)).select_related("team")
-    by_id = {row.pk: row for row in rows}
+    rows = list(with_last_stop(open_workloads(cluster)))
     open_placements = list(Placement.objects.filter(cluster=cluster, ended_at=None))
     placement_of = {placement.workload_id: placement for placement in open_placements}
     moved = 0
-    for fact in workload_facts(cluster, open_placements):
-        row = by_id.get(fact.id)
-        if row is None:  # opened since the line above; the next look has it
-            continue
+    for row, fact in zip(rows, facts_of(cluster, rows, open_placements), strict=True):
         if row.phase == Phase.ASLEEP:
             moved += _wake(row, now)
         elif row.phase != Phase.PLACED or arrived(row, found.objects.get(row.pk)):

@@ -210,10 +210,6 @@ class World:
             self._queue[controller, change.key] = None
 
 
-def seconds_since(text: str, now: datetime) -> float:
-    return (now - datetime.fromisoformat(text)).total_seconds()
-
-
 def set_condition(status: Document, type_: str, value: str, reason: str, message: str, now: datetime) -> None:
     """Write one condition; its transition time changes with its value only. Empty reasons are left out."""
     conditions = status.setdefault("conditions", [])

@@ -219,15 +219,15 @@ def interrupted(*_):
 
 
 def test_a_workload_opened_in_mid_look_waits_for_the_next_one(harbour, monkeypatch):
-    """The line of workloads is read after their rows; what comes in between must not end the look."""
-    read = following.workload_facts
+    """What comes in after the line of workloads has been read must not end the look."""
+    read = following.facts_of
 
-    def read_late(cluster, placements):
+    def read_late(cluster, rows, placements):
         harbour.open("latecomer", "h100-80gb/whole")
-        return read(cluster, placements)
+        return read(cluster, rows, placements)
 
     with monkeypatch.context() as patch:
-        patch.setattr(following, "workload_facts", read_late)
+        patch.setattr(following, "facts_of", read_late)
         harbour.cycle()
     harbour.pass_time(minutes=2, every=0.5)
 
@@ -261,3 +261,19 @@ def test_the_same_refusal_is_written_down_once(harbour):
     cluster.objects.update(paused=False)
     harbour.cycle()
     assert cluster.objects.get().trouble == ""
+
+
+def test_a_paused_cluster_finishes_nothing_that_was_begun_either(harbour, monkeypatch):
+    row = harbour.open("notebook", "h100-80gb/whole")
+    with monkeypatch.context() as patch:
+        patch.setattr(launch, "put_all", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            harbour.cycle()
+    type(harbour.world.cluster).objects.update(paused=True)
+    harbour.turn(minutes=1)
+    harbour.cycle()
+    assert harbour.port.observe(harbour.now).objects == ()
+
+    type(harbour.world.cluster).objects.update(paused=False)
+    harbour.pass_time(minutes=2, every=0.5)
+    assert harbour.read(row).phase == "running"
