@@ -24,14 +24,44 @@ def known(field: str, enum: type[StrEnum]) -> Q:
     return Q(**{f"{field}__in": [str(item) for item in enum]})
 
 
+class Queueing(StrEnum):
+    """Who decides what may start: our plan, or the Kueue that runs in the cluster."""
+
+    DIRECT = "direct"
+    KUEUE = "kueue"
+
+
+class Route(StrEnum):
+    """How a workspace is reached from outside its cluster."""
+
+    INGRESS = "ingress"
+    HTTP_ROUTE = "httproute"
+
+
 class Cluster(models.Model):
     """A Kubernetes cluster that Berth runs workloads on."""
 
     name = models.SlugField(max_length=40, unique=True)
     server = models.URLField(max_length=300, help_text="Address of the API server.")
+    token_file = models.CharField(
+        max_length=500, blank=True, help_text="File with our token there; read again when it is rotated."
+    )
+    authority_file = models.CharField(
+        max_length=500, blank=True, help_text="File with the authority that signed the server's certificate."
+    )
+    queueing = models.CharField(max_length=8, choices=choices(Queueing), default=Queueing.DIRECT)
+    pull_secrets = models.JSONField(
+        default=list, blank=True, help_text="Names of image pull secrets that the site keeps in the teams' namespaces."
+    )
+    route_kind = models.CharField(max_length=10, choices=choices(Route), blank=True)
+    route_domain = models.CharField(max_length=200, blank=True, help_text="Workspaces answer at NAME.this-domain.")
+    route_class = models.CharField(
+        max_length=130, blank=True, help_text="Ingress class, or NAMESPACE/NAME of the gateway."
+    )
     metrics_namespace = models.CharField(max_length=63, default="gpu-operator")
     paused = models.BooleanField(default=False, help_text="The cycle looks but does not act.")
     seen_at = models.DateTimeField(null=True, blank=True, help_text="Last complete look.")
+    due_at = models.DateTimeField(null=True, blank=True, help_text="When time alone asks for the next look.")
     wanted_at = models.DateTimeField(null=True, blank=True, help_text="Last wake-up; on the wall clock.")
     sampled_at = models.DateTimeField(null=True, blank=True, help_text="Last sampling; on the wall clock.")
     lease_token = models.CharField(max_length=32, blank=True, help_text="Who runs the cycle now.")
@@ -41,6 +71,12 @@ class Cluster(models.Model):
 
     class Meta:
         ordering = ["name"]
+        constraints = [
+            models.CheckConstraint(name="cluster_queueing_is_known", condition=known("queueing", Queueing)),
+            models.CheckConstraint(
+                name="cluster_route_is_known", condition=Q(route_kind="") | known("route_kind", Route)
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.name
@@ -69,6 +105,9 @@ class NodePool(models.Model):
         null=True, blank=True, default=90, help_text="A workspace quiet for so long goes to sleep; empty: never."
     )
     empty_minutes = models.PositiveSmallIntegerField(default=15, help_text="A node that held nothing so long may go.")
+    runtime_class = models.CharField(
+        max_length=63, blank=True, help_text="RuntimeClass of its pods, where the GPU runtime is not the default."
+    )
     spread = models.BooleanField(default=False, help_text="Fill the emptiest node first instead of packing.")
 
     class Meta:
@@ -127,6 +166,9 @@ class Node(models.Model):
     schedulable = models.BooleanField()
     facts = models.JSONField()
     foreign = models.JSONField(default=dict, help_text="Units held by pods that are not ours, by resource.")
+    lingering = models.JSONField(
+        default=dict, help_text="Units held by pods that do not go though nobody pays for them any more, by resource."
+    )
     usable_since = models.DateTimeField(null=True, blank=True, help_text="When its GPUs were first advertised.")
     empty_since = models.DateTimeField(null=True, blank=True, help_text="Since when it holds none of our pods.")
     seen_at = models.DateTimeField(help_text="When these facts were last new.")
@@ -190,6 +232,9 @@ class Workload(models.Model):
     cpu_milli = models.PositiveIntegerField(default=4000)
     memory_mib = models.PositiveIntegerField(default=16384)
     storage_gib = models.PositiveIntegerField(default=0)
+    cuda = models.CharField(max_length=10, blank=True, help_text="Least CUDA version that the image needs, as 12.4.")
+    grace_seconds = models.PositiveSmallIntegerField(default=30, help_text="From the notice to the kill.")
+    checkpoint = models.CharField(max_length=500, blank=True, help_text="Run in the container before it is stopped.")
     reason = models.CharField(max_length=500, blank=True, help_text="The owner's words.")
     hours = models.PositiveSmallIntegerField(null=True, blank=True, help_text="Ends so many hours after it first ran.")
     submission = models.CharField(max_length=64, help_text="Made by the form or client; makes a double click one row.")
