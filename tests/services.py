@@ -56,7 +56,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     on_postgres = config.getoption("--database") == "postgres"
     kept = [item for item in items if (belongs_on_postgres(item) if on_postgres else not has(item, "postgres"))]
     on_real = config.getoption("--cluster") == "controlplane"
-    kept = [item for item in kept if (wants(item, "cluster", "real") if on_real else not wants(item, "real"))]
+    kept = [item for item in kept if (belongs_on_real_cluster(item) if on_real else not needs_real_cluster(item))]
     left_out = [item for item in items if item not in set(kept)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
@@ -122,6 +122,14 @@ def spreads_tests(processes: object) -> bool:
 
 def belongs_on_postgres(item: pytest.Item) -> bool:
     return touches_tables(item) and not has(item, "sqlite") and not has(item, "browser")
+
+
+def belongs_on_real_cluster(item: pytest.Item) -> bool:
+    return wants(item, "cluster") or needs_real_cluster(item)
+
+
+def needs_real_cluster(item: pytest.Item) -> bool:
+    return wants(item, "control_plane") or has(item, "controlplane")
 
 
 def wants(item: pytest.Item, *fixtures: str) -> bool:

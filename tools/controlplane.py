@@ -27,7 +27,7 @@ CACHE = ROOT / ".cache" / "controlplane"
 KUBERNETES = "k8s.io/kubernetes"
 HOW_TO_GET_GO = (
     "Go is needed to build the control plane and is not installed: get it from https://go.dev/dl/, or let "
-    "KUBEBUILDER_ASSETS name a folder with {programs}."
+    "KUBEBUILDER_ASSETS name a folder with {programs}; then run make controlplane."
 )
 
 
@@ -71,6 +71,8 @@ def programs() -> dict[str, Path]:
     found = {one.name: Path(assets) / one.name for one in PROGRAMS if assets and runs(Path(assets) / one.name)}
     own = [one for one in PROGRAMS if one.name not in found]
     folder = CACHE / fingerprint()
+    if all(runs(folder / one.name) for one in own):  # nothing to wait for while somebody else builds
+        return found | {one.name: folder / one.name for one in own}
     with alone(CACHE / "lock"):
         missing = [one for one in own if not runs(folder / one.name)]
         if missing:

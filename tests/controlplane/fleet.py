@@ -85,9 +85,20 @@ def running(folder: Path) -> Iterator[Site]:
 
 @contextmanager
 def planted(site: Site, identity: str) -> Iterator[tuple[RealWorld, Faults]]:
-    """The machines are up, their exporters answer, and somebody plays them until the end."""
+    """A fleet for one test, on a control plane that others have used before and will use after."""
     until(lambda: not any(map(site.ear.knows_of, FLEETING)), lambda: "Nobody says that the last fleet is gone")
-    world = RealWorld(site.plane.admin, site.ear, QUICK, identity)
+    try:
+        with played(site, identity) as fleet:
+            yield fleet
+    finally:
+        with closing(Session(site.plane.admin)) as door:
+            sweep(door)
+
+
+@contextmanager
+def played(site: Site, identity: str, delays: Delays = QUICK) -> Iterator[tuple[RealWorld, Faults]]:
+    """The machines are up, their exporters answer, and somebody plays them until the end."""
+    world = RealWorld(site.plane.admin, site.ear, delays, identity)
     faults = furnish(world)
     world.start()
     try:
@@ -99,8 +110,6 @@ def planted(site: Site, identity: str) -> Iterator[tuple[RealWorld, Faults]]:
     finally:
         site.network.world = None
         world.stop()
-        with closing(Session(site.plane.admin)) as door:
-            sweep(door)
 
 
 def furnish(world: RealWorld) -> Faults:

@@ -29,6 +29,11 @@ extendedKeyUsage = serverAuth
 subjectKeyIdentifier = hash
 authorityKeyIdentifier = keyid
 subjectAltName = IP:127.0.0.1, DNS:localhost
+[client]
+basicConstraints = critical, CA:FALSE
+keyUsage = critical, digitalSignature
+extendedKeyUsage = clientAuth
+authorityKeyIdentifier = keyid
 """
 
 
@@ -40,24 +45,31 @@ class Papers:
     certificate: Path  # of every server on 127.0.0.1: the API server and the kubelets' stand-in
     key: Path
     accounts_key: Path  # signs the tokens of service accounts
+    admin_certificate: Path  # of a client that may do everything
+    admin_key: Path
 
 
 def make_papers(folder: Path, days: str = DAYS) -> Papers:
     """Make them all in `folder`. Raises CouldNotStart where openssl is missing or fails."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "openssl.conf").write_text(EXTENSIONS, encoding="utf-8")
-    at = {
-        name: folder / name for name in ("ca.crt", "ca.key", "server.crt", "server.csr", "server.key", "accounts.key")
-    }
-    conf = ["-config", folder / "openssl.conf"]
-    subject, made = ["-subj", "/CN=tests"], ["-days", days]
-    openssl("req", "-x509", *conf, "-extensions", "authority", *CURVE, *made, "-subj", "/CN=authority of the tests",
-            "-keyout", at["ca.key"], "-out", at["ca.crt"])  # fmt: skip
-    openssl("req", "-new", *conf, *CURVE, *subject, "-keyout", at["server.key"], "-out", at["server.csr"])
-    openssl("x509", "-req", "-in", at["server.csr"], "-CA", at["ca.crt"], "-CAkey", at["ca.key"], "-CAcreateserial",
-            *made, "-extfile", folder / "openssl.conf", "-extensions", "server", "-out", at["server.crt"])  # fmt: skip
-    openssl("ecparam", "-genkey", "-noout", "-name", "prime256v1", "-out", at["accounts.key"])
-    return Papers(at["ca.crt"], at["server.crt"], at["server.key"], at["accounts.key"])
+    authority, accounts_key = folder / "ca.crt", folder / "accounts.key"
+    openssl("req", "-x509", "-config", folder / "openssl.conf", "-extensions", "authority", *CURVE, "-days", days,
+            "-subj", "/CN=authority of the tests", "-keyout", folder / "ca.key", "-out", authority)  # fmt: skip
+    certificate, key = sign(folder, "server", "/CN=tests", "server", days)
+    admin_certificate, admin_key = sign(folder, "admin", "/O=system:masters/CN=admin", "client", days)
+    openssl("ecparam", "-genkey", "-noout", "-name", "prime256v1", "-out", accounts_key)
+    return Papers(authority, certificate, key, accounts_key, admin_certificate, admin_key)
+
+
+def sign(folder: Path, name: str, subject: str, purpose: str, days: str) -> tuple[Path, Path]:
+    """A certificate of the folder's authority, and its key; `purpose` is a section of EXTENSIONS."""
+    conf = folder / "openssl.conf"
+    certificate, request, key = (folder / f"{name}.{ending}" for ending in ("crt", "csr", "key"))
+    openssl("req", "-new", "-config", conf, *CURVE, "-subj", subject, "-keyout", key, "-out", request)
+    openssl("x509", "-req", "-in", request, "-CA", folder / "ca.crt", "-CAkey", folder / "ca.key", "-CAcreateserial",
+            "-days", days, "-extfile", conf, "-extensions", purpose, "-out", certificate)  # fmt: skip
+    return certificate, key
 
 
 def openssl(*words: str | Path) -> None:

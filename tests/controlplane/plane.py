@@ -132,6 +132,7 @@ def start_api(plane: ControlPlane, program: Path, database: str) -> None:
         "endpoint-reconciler-type": "none",
         "tls-cert-file": papers.certificate,
         "tls-private-key-file": papers.key,
+        "client-ca-file": papers.authority,
         "token-auth-file": plane.folder / "tokens.csv",
         "authorization-mode": "RBAC",
         "service-account-issuer": "https://kubernetes.default.svc",
