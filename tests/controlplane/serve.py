@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import NoReturn
 
 from portal.demo.launcher import Stopped, stoppable
 from portal.processes import CouldNotStart, die_with, last_words
@@ -75,7 +76,7 @@ def announce(ready: Path, site: fleet.Site) -> None:
     draft.rename(ready)
 
 
-def stay(site: fleet.Site) -> None:
+def stay(site: fleet.Site) -> NoReturn:
     """Until somebody stops us (Stopped). Raises CouldNotStart when one of the programs ends."""
     while True:
         for name, process in site.plane.processes.items():
