@@ -29,7 +29,7 @@ controlplane:
 
 test-cluster: controlplane
 	@$(PYTHON) tools/setup.py test
-	@$(BIN)/python -m pytest -q --cluster controlplane tests/contract $(ARGS)
+	@$(BIN)/python -m pytest -q --cluster controlplane tests/contract tests/controlplane $(ARGS)
 
 judge:
 	@$(PYTHON) tools/setup.py test

@@ -97,6 +97,15 @@ def redis_url() -> str:
     return os.environ["REDIS_URL"]
 
 
+@pytest.fixture(scope="session")
+def control_plane() -> Iterator[Any]:
+    """A real control plane for the whole run (a fleet.Site). Its folder has a short path, as a socket's must be."""
+    from tests.controlplane import fleet
+
+    with tempfile.TemporaryDirectory(prefix="berth") as folder, fleet.running(Path(folder)) as site:
+        yield site
+
+
 @pytest.fixture
 def valkey(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
     """A message server for this test alone, to be stopped or filled up: (process, address)."""

@@ -125,7 +125,7 @@ def belongs_on_postgres(item: pytest.Item) -> bool:
 
 
 def belongs_on_real_cluster(item: pytest.Item) -> bool:
-    return wants(item, "cluster") or needs_real_cluster(item)
+    return wants(item, "cluster", "on_cluster") or needs_real_cluster(item)
 
 
 def needs_real_cluster(item: pytest.Item) -> bool:

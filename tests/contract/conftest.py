@@ -4,14 +4,12 @@ Both have the same fleet, the machines of both are played by the same stand-ins,
 Tests that need faults of the server itself ask for `simulation` and run there only, tests of rights for `real`.
 """
 
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -93,13 +91,6 @@ def real(control_plane: fleet.Site) -> Iterator[Rig]:
     """The control plane, for what the simulation does not know at all, as rights."""
     with on_real_server(control_plane) as rig:
         yield rig
-
-
-@pytest.fixture(scope="session")
-def control_plane() -> Iterator[fleet.Site]:
-    """A real control plane for the whole run. Its folder has a short path, as a socket's path must be short."""
-    with tempfile.TemporaryDirectory(prefix="berth") as folder, fleet.running(Path(folder)) as site:
-        yield site
 
 
 @contextmanager
