@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Builds a Kubernetes control plane for the tests from pinned Go modules: `make controlplane`. Needs Python and Go.
 
-What is built is said by the two go.mod files under tests/controlplane/. It goes into .cache/controlplane/, in a folder
-named by a digest of all that decides it, so a second call does nothing. A folder that KUBEBUILDER_ASSETS names (the
-convention of envtest) is asked first, and whatever it lacks is built.
+What is built is said by the go.mod files under tests/controlplane/. It goes into .cache/controlplane/, each set of
+programs in a folder named by a digest of all that decides it, so a second call does nothing. A folder that
+KUBEBUILDER_ASSETS names (the convention of envtest) is asked first, and whatever it lacks is built. Kueue is a set of
+its own, looked for in KUEUE_ASSETS: a pin of one set does not build the other anew.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ CACHE = ROOT / ".cache" / "controlplane"
 KUBERNETES = "k8s.io/kubernetes"
 HOW_TO_GET_GO = (
     "Go is needed to build the control plane and is not installed: get it from https://go.dev/dl/, or let "
-    "KUBEBUILDER_ASSETS name a folder with {programs}; then run make controlplane."
+    "{variable} name a folder with {programs}; then run make controlplane."
 )
 
 
@@ -50,12 +51,15 @@ PROGRAMS = (
     Program("kube-controller-manager", MODULES, f"{KUBERNETES}/cmd/kube-controller-manager"),
     Program("kube-scheduler", MODULES, f"{KUBERNETES}/cmd/kube-scheduler"),
 )
+KUEUE = (Program("kueue", MODULES / "kueue", "sigs.k8s.io/kueue/cmd/kueue"),)
+SETS = (PROGRAMS, KUEUE)
+ASSETS = {PROGRAMS: "KUBEBUILDER_ASSETS", KUEUE: "KUEUE_ASSETS"}
 
 
 def main() -> int:
     started = time.monotonic()
     try:
-        found = programs()
+        found = {name: path for wanted in SETS for name, path in programs(wanted).items()}
     except CouldNotBuild as trouble:
         print(trouble, file=sys.stderr)
         return 2
@@ -65,12 +69,12 @@ def main() -> int:
     return 0
 
 
-def programs() -> dict[str, Path]:
-    """The path of each program by name, built where it has to be. Raises CouldNotBuild."""
-    assets = os.environ.get("KUBEBUILDER_ASSETS", "")
-    found = {one.name: Path(assets) / one.name for one in PROGRAMS if assets and runs(Path(assets) / one.name)}
-    own = [one for one in PROGRAMS if one.name not in found]
-    folder = CACHE / fingerprint()
+def programs(wanted: tuple[Program, ...] = PROGRAMS) -> dict[str, Path]:
+    """The path of each program of one set by name, built where it has to be. Raises CouldNotBuild."""
+    assets = os.environ.get(ASSETS.get(wanted, ""), "")
+    found = {one.name: Path(assets) / one.name for one in wanted if assets and runs(Path(assets) / one.name)}
+    own = [one for one in wanted if one.name not in found]
+    folder = CACHE / fingerprint(wanted)
     if all(runs(folder / one.name) for one in own):  # nothing to wait for while somebody else builds
         return found | {one.name: folder / one.name for one in own}
     with alone(CACHE / "lock"):
@@ -84,7 +88,8 @@ def build(wanted: list[Program], folder: Path) -> None:
     """Build the programs into the folder, each as a whole or not at all; then forget what older pins had built."""
     go = shutil.which("go")
     if go is None:
-        raise CouldNotBuild(HOW_TO_GET_GO.format(programs=", ".join(one.name for one in wanted)))
+        variable = ASSETS[KUEUE] if set(wanted) <= set(KUEUE) else ASSETS[PROGRAMS]
+        raise CouldNotBuild(HOW_TO_GET_GO.format(variable=variable, programs=", ".join(one.name for one in wanted)))
     print(f"Building {', '.join(one.name for one in wanted)} (some minutes, once) …", flush=True)
     for module in dict.fromkeys(one.module for one in wanted):
         with scratch(folder) as place:
@@ -92,8 +97,9 @@ def build(wanted: list[Program], folder: Path) -> None:
             compile_packages(go, module, packages, place)
             for one in (one for one in wanted if one.module == module):
                 (place / binary_name(one.package)).rename(folder / one.name)
+    current = {CACHE / fingerprint(one) for one in SETS}
     for old in CACHE.iterdir():
-        if old.is_dir() and old != folder:
+        if old.is_dir() and old not in current:
             shutil.rmtree(old, ignore_errors=True)
 
 
@@ -127,10 +133,10 @@ def kubernetes_version() -> str:
     return found[1]
 
 
-def fingerprint() -> str:
-    """A digest of all that decides what is built."""
+def fingerprint(wanted: tuple[Program, ...] = PROGRAMS) -> str:
+    """A digest of all that decides what is built of one set."""
     digest = hashlib.sha256(link_flags().encode())
-    for module in dict.fromkeys(one.module for one in PROGRAMS):
+    for module in dict.fromkeys(one.module for one in wanted):
         for name in ("go.mod", "go.sum"):
             digest.update((module / name).read_bytes())
     return digest.hexdigest()[:16]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tools import controlplane
-from tools.controlplane import PROGRAMS, CouldNotBuild, Program
+from tools.controlplane import KUEUE, PROGRAMS, CouldNotBuild, Program
 
 NAMES = [one.name for one in PROGRAMS]
 
@@ -22,7 +22,8 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         for package in wanted:
             program(place / controlplane.binary_name(package))
 
-    monkeypatch.delenv("KUBEBUILDER_ASSETS", raising=False)
+    for variable in ("KUBEBUILDER_ASSETS", "KUEUE_ASSETS"):
+        monkeypatch.delenv(variable, raising=False)
     monkeypatch.setattr(controlplane, "CACHE", tmp_path / "cache")
     monkeypatch.setattr(controlplane, "compile_packages", compile_packages)
     monkeypatch.setattr(controlplane.shutil, "which", lambda _name: "/usr/bin/go")
@@ -56,7 +57,7 @@ def test_other_pins_are_another_control_plane_and_the_old_one_goes(
     built: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = controlplane.programs()["etcd"]
-    monkeypatch.setattr(controlplane, "fingerprint", lambda: "another")
+    monkeypatch.setattr(controlplane, "fingerprint", lambda _wanted: "another")
 
     after = controlplane.programs()["etcd"]
 
@@ -71,12 +72,37 @@ def test_every_pin_decides_what_is_built(tmp_path: Path, monkeypatch: pytest.Mon
         (tmp_path / name).write_text("require k8s.io/kubernetes v1.36.3\n")
     modules = tuple(Program(one, tmp_path / folder, one) for one, folder in (("etcd", "etcd"), ("kube-apiserver", ".")))
     monkeypatch.setattr(controlplane, "MODULES", tmp_path)
-    monkeypatch.setattr(controlplane, "PROGRAMS", modules)
-    before = controlplane.fingerprint()
+    before = controlplane.fingerprint(modules)
 
     (tmp_path / file).write_text("require k8s.io/kubernetes v1.36.3\n\n")
 
-    assert controlplane.fingerprint() != before
+    assert controlplane.fingerprint(modules) != before
+
+
+def test_kueue_has_a_folder_of_its_own_and_neither_set_sweeps_the_other_away(built: list[str]) -> None:
+    plane = controlplane.programs()
+    kueue = controlplane.programs(KUEUE)
+
+    assert list(kueue) == ["kueue"]
+    assert kueue["kueue"].parent != plane["etcd"].parent
+    assert all(controlplane.runs(path) for path in (*plane.values(), *kueue.values()))
+
+
+def test_a_ready_kueue_is_used_and_nothing_is_built(
+    built: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUEUE_ASSETS", str(tmp_path / "assets"))
+    program(tmp_path / "assets" / "kueue")
+
+    assert controlplane.programs(KUEUE) == {"kueue": tmp_path / "assets" / "kueue"}
+    assert built == []
+
+
+def test_without_go_a_missing_kueue_names_its_own_variable(built: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(controlplane.shutil, "which", lambda _name: None)
+
+    with pytest.raises(CouldNotBuild, match="KUEUE_ASSETS name a folder with kueue"):
+        controlplane.programs(KUEUE)
 
 
 def test_ready_programs_are_used_and_the_rest_is_built(
