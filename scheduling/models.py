@@ -66,6 +66,12 @@ class Cluster(models.Model):
     sampled_at = models.DateTimeField(null=True, blank=True, help_text="Last sampling; on the wall clock.")
     lease_token = models.CharField(max_length=32, blank=True, help_text="Who runs the cycle now.")
     lease_until = models.DateTimeField(null=True, blank=True, help_text="On the wall clock.")
+    broken_looks = models.PositiveIntegerField(
+        default=0, help_text="Looks in a row that a fault of ours or the death of their worker ended."
+    )
+    rest_until = models.DateTimeField(
+        null=True, blank=True, help_text="No look before, after broken ones; on the wall clock."
+    )
     trouble = models.CharField(max_length=500, blank=True, help_text="Why the last look failed, in a sentence.")
     created_at = models.DateTimeField()
 
@@ -80,6 +86,16 @@ class Cluster(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class Turn(models.Model):
+    """Which period of a periodic task was served last: however many beats ring, each period is served once."""
+
+    task = models.CharField(max_length=60, primary_key=True)
+    began = models.DateTimeField(help_text="When the period began that was served last, on the wall clock.")
+
+    def __str__(self) -> str:
+        return f"{self.task} at {self.began:%H:%M:%S}"
 
 
 class NodePool(models.Model):
@@ -258,6 +274,9 @@ class Workload(models.Model):
     failures = models.PositiveSmallIntegerField(default=0, help_text="In a row, since it last ran.")
     shunned = models.JSONField(default=list, blank=True, help_text="Nodes that refused it.")
     not_before = models.DateTimeField(null=True, blank=True)
+    unfinished_puts = models.PositiveSmallIntegerField(
+        default=0, help_text="Puts in a row that never came back: the workers that began them died."
+    )
     first_ran_at = models.DateTimeField(null=True, blank=True)
 
     # Written by the sampler; a new placement clears it.

@@ -1,36 +1,48 @@
-"""Celery entry points: bells, not bell-ringers."""
+"""Celery entry points: bells, not bell-ringers.
+
+A message carries at most a cluster's number. What a newer version sends beside it is passed over: the rows are the
+truth, and a worker that is a version behind still does what it can.
+"""
 
 from celery import shared_task
+from django.conf import settings
 
 from scheduling.handover import hand_over
 from scheduling.models import Cluster
 from scheduling.reconcile.cycle import look_after
 from scheduling.telemetry.rollups import forget
 from scheduling.telemetry.sampler import sample_cluster
+from scheduling.turns import our_turn
 from scheduling.wake import send
 from tenants import clock
 
 
 @shared_task(name="scheduling.tick")
-def tick() -> None:
+def tick(*_newer: object, **_facts: object) -> None:
     """The periodic look is the truth; wake-ups are hints."""
+    if not our_turn("scheduling.tick", settings.BERTH_TICK_SECONDS):
+        return
     for pk in Cluster.objects.values_list("pk", flat=True):
         send(pk)
 
 
 @shared_task(name="scheduling.cycle")
-def cycle(cluster_id: int) -> None:
+def cycle(cluster_id: int, *_newer: object, **_facts: object) -> None:
     look_after(cluster_id)
 
 
 @shared_task(name="scheduling.sample")
-def sample() -> None:
+def sample(*_newer: object, **_facts: object) -> None:
+    if not our_turn("scheduling.sample", settings.BERTH_SAMPLE_SECONDS):
+        return
     for cluster in Cluster.objects.all():
         sample_cluster(cluster, clock.now())
 
 
 @shared_task(name="scheduling.rate")
-def rate() -> None:
+def rate(*_newer: object, **_facts: object) -> None:
     """Hand finished hours over to the ledger, and let go of old samples."""
+    if not our_turn("scheduling.rate", settings.BERTH_RATE_SECONDS):
+        return
     hand_over(clock.now())
     forget(clock.now())

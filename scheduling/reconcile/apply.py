@@ -1,13 +1,20 @@
 """Act: every action may be repeated, and no transaction spans a call to the cluster.
 
 A row is written before the call that it announces. Whatever dies in between is mended by the next look: what is placed
-but not in the cluster is put again, what stops but still stands is removed again.
+but not in the cluster is put again, what stops but still stands is removed again. An action that fails, however it
+fails, does not stop the others; a workload that always fails, or always kills its worker, is tried less and less often
+and then ends.
 """
 
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property, partial, singledispatch
+from uuid import UUID
+
+from django.db import InterfaceError, OperationalError
+from django.db.models import F as Column
 
 from scheduling.changes import Step, move, note
 from scheduling.cluster import names
@@ -29,10 +36,15 @@ from scheduling.planning.facts import Desired, Kind, NodeFact, ObjectFact, Phase
 from scheduling.planning.pods import holds
 from scheduling.planning.retries import MOST_FAILURES, back_off
 from scheduling.reconcile import launch, reserve
-from scheduling.reconcile.lease import Lease
+from scheduling.reconcile.lease import Lease, LeaseLost
 from scheduling.reconcile.observe import Look
 from scheduling.reconcile.steps import Found, arrived, found_in
 from scheduling.snapshot import stopping_to
+
+MOST_DEATHS = 2  # of workers in one put of a workload, before it has to wait as after a failure
+NOT_ITS_FAULT = (LeaseLost, OperationalError, InterfaceError)  # these end the look
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -79,7 +91,9 @@ def apply(plan: Plan, cluster: Cluster, port: ClusterPort, look: Look, ours: Lea
         if ours is not None and not isinstance(action, Note) and not ours.prolong():
             done.failures.append("Another worker took over this cluster; the rest of the plan is left to it.")
             return done
-        _carry_out(partial(carry_out, action, hands), action, done)
+        trouble = _carry_out(partial(carry_out, action, hands), action, done)
+        if trouble and isinstance(action, Place):
+            _blame(action.workload, trouble, hands)
     for text, repair in repairs(hands):
         _carry_out(repair, text, done)
     return done
@@ -90,10 +104,10 @@ def repairs(hands: Hands) -> Iterator[tuple[str, Callable[[], bool]]]:
     if not hands.look.seen.complete:
         return
     rows = Workload.objects.filter(cluster=hands.cluster, phase__in=[Phase.PLACED, Phase.STOPPING, Phase.WAITING])
-    for row in rows.select_related("team", "flavor"):
+    for row in rows.select_related("team", "flavor").order_by("unfinished_puts", "asked_at", "id"):
         item = hands.object_of(row)
         if row.phase == Phase.PLACED and not arrived(row, item) and row.phase_since < hands.now:
-            yield f"put {row.name} again", partial(put, row, hands)
+            yield f"put {row.name} again", partial(put_again, row, hands)
         elif row.phase == Phase.STOPPING and stands(item):
             yield f"stop {row.name} again", partial(take_down, row, hands)
         elif row.phase == Phase.STOPPING and item is None and hands.orphans_of(row):
@@ -170,22 +184,24 @@ def _(action: Note, hands: Hands) -> bool:
 
 def put(row: Workload, hands: Hands) -> bool:
     """Bring the documents of a placed workload into the cluster. What the cluster refuses for good is not repeated."""
-    placement = Placement.objects.get(workload=row, ended_at=None)
-    item = hands.object_of(row)
-    if item is not None and item.kind == "Job":  # a Job's pods cannot be changed: the last attempt's has to go first
-        launch.remove_all(row, hands.port, storage=False)
-        return True
-    node = hands.found.nodes.get(placement.node)
-    if node is None:
-        return _give_back(row, f"Node {placement.node} is gone; a new place is sought.", hands, Reason.NODE_LOST)
     try:
-        launch.put_all(row, placement, node, hands.port)
+        return _put(row, hands)
     except ClusterError as error:
-        if error.retry:
-            raise
-        _give_back(row, f"The cluster refused it: {error}", hands, Reason.BACKING_OFF)
+        if not error.retry:
+            said = f"The cluster refused it: {error}" if error.__cause__ is None else str(error)
+            _give_back(row, said, hands, Reason.BACKING_OFF)
         raise
-    return True
+    finally:
+        Workload.objects.filter(pk=row.pk).update(unfinished_puts=0)
+
+
+def put_again(row: Workload, hands: Hands) -> bool:
+    """Once more what an earlier look began. What killed its workers has to wait; the count is raised before the put."""
+    if row.unfinished_puts >= MOST_DEATHS:
+        text = f"{row.unfinished_puts} workers in a row died while they put it into the cluster."
+        return _give_back(row, text, hands, Reason.BACKING_OFF)
+    Workload.objects.filter(pk=row.pk).update(unfinished_puts=Column("unfinished_puts") + 1)
+    return put(row, hands)
 
 
 def clear(row: Workload, hands: Hands) -> bool:
@@ -232,6 +248,32 @@ def _why_it_ends(row: Workload, action: Stop) -> tuple[Reason, str]:
     return action.reason, action.text
 
 
+def _put(row: Workload, hands: Hands) -> bool:
+    placement = Placement.objects.get(workload=row, ended_at=None)
+    item = hands.object_of(row)
+    if item is not None and item.kind == "Job":  # a Job's pods cannot be changed: the last attempt's has to go first
+        launch.remove_all(row, hands.port, storage=False)
+        return True
+    node = hands.found.nodes.get(placement.node)
+    if node is None:
+        return _give_back(row, f"Node {placement.node} is gone; a new place is sought.", hands, Reason.NODE_LOST)
+    try:
+        launch.put_all(row, placement, node, hands.port)
+    except (ClusterError, *NOT_ITS_FAULT):
+        raise
+    except Exception as fault:
+        log.exception("Putting %s broke.", row.pk)
+        raise ClusterError(_unforeseen(fault), retry=False) from fault
+    return True
+
+
+def _blame(workload: UUID, trouble: str, hands: Hands) -> None:
+    """What nobody foresaw happened to one workload: that is a failure of this attempt, so it is not tried at once."""
+    row = Workload.objects.filter(pk=workload, phase__in=[Phase.WAITING, Phase.PLACED]).first()
+    if row is not None:
+        _give_back(row, trouble, hands, Reason.BACKING_OFF)
+
+
 def _give_back(row: Workload, text: str, hands: Hands, reason: Reason) -> bool:
     """Undo a placement that never came to be: back in line after a pause that doubles, or the end after five tries."""
     failures = row.failures + 1
@@ -272,10 +314,22 @@ def _remove(row: Workload, hands: Hands) -> bool:
     return True
 
 
-def _carry_out(act: Callable[[], bool], what: object, done: Done) -> None:
+def _carry_out(act: Callable[[], bool], what: object, done: Done) -> str:
+    """Do it and say so. Answers a sentence when it failed in a way that nobody foresaw: our fault, or the row's."""
     try:
         if act():
             done.actions.append(str(what))
             done.again = True
     except ClusterError as error:
         done.failures.append(f"{what}: {error}")
+    except NOT_ITS_FAULT:
+        raise
+    except Exception as fault:
+        log.exception("%s broke.", what)
+        done.failures.append(f"{what}: {_unforeseen(fault)}")
+        return _unforeseen(fault)
+    return ""
+
+
+def _unforeseen(fault: Exception) -> str:
+    return f"This broke on what nobody foresaw ({type(fault).__name__}: {str(fault)[:200]})."

@@ -10,10 +10,11 @@ from scheduling.models import Cluster
 from scheduling.planning.cutting import failed_cuts
 from scheduling.planning.plan import plan
 from scheduling.reconcile.apply import Done, apply
+from scheduling.reconcile.fence import Fenced
 from scheduling.reconcile.guard import guard
 from scheduling.reconcile.lease import Lease, LeaseLost, lease, wanted_since
 from scheduling.reconcile.observe import Look, observe
-from scheduling.reconcile.remember import Report, remember, remember_failure
+from scheduling.reconcile.remember import Report, remember, remember_break, remember_failure
 from tenants import clock
 
 MOST_LOOKS = 5  # in a row, before the next tick takes over
@@ -32,17 +33,23 @@ def run_cycle(cluster: Cluster, port: ClusterPort, now: datetime, ours: Lease | 
 
 
 def look_after(cluster_id: int) -> Report | None:
-    """Run the cluster's cycle until nothing more is asked of it; None when somebody else is at it.
+    """Run the cluster's cycle until nothing more is asked of it; None when somebody else is at it, or when it rests.
 
-    A wish that arrives meanwhile, or an action whose effect is to be seen, brings another look.
+    A wish that arrives meanwhile, or an action whose effect is to be seen, brings another look. What nobody foresaw
+    ends the look, is told to the operator, and is tried again after a pause that grows.
     """
     report = None
     for _ in range(MOST_LOOKS):
-        with lease(cluster_id) as ours:
-            if ours is None:
-                return report
-            started = datetime.now(UTC)
-            report = _one_look(Cluster.objects.get(pk=cluster_id), ours)
+        try:
+            with lease(cluster_id) as ours:
+                if ours is None:
+                    log.info("Cluster %s is looked after already, or rests; this bell was one too many.", cluster_id)
+                    return report
+                started = datetime.now(UTC)
+                report = _one_look(Cluster.objects.get(pk=cluster_id), ours)
+        except Exception as fault:
+            log.exception("The look at cluster %s broke.", cluster_id)
+            return remember_break(cluster_id, fault, clock.now())
         if not (report.again or wanted_since(cluster_id, started)):
             return report
     return report
@@ -52,7 +59,7 @@ def _one_look(cluster: Cluster, ours: Lease) -> Report:
     now = time_at(cluster)
     try:
         with port_for(cluster) as port:
-            return run_cycle(cluster, port, now, ours)
+            return run_cycle(cluster, Fenced(port, ours), now, ours)
     except LeaseLost:
         log.warning("A look at cluster %s took so long that another worker took over; it counts for nothing.", cluster)
         return Report(at=now)

@@ -3,16 +3,21 @@
 Whoever finds the lease taken leaves its wish behind (`wanted_at`), and the holder looks once more before it rests: a
 wake-up that arrives in mid-cycle is never lost. While its process lives a holder prolongs the lease, however slow the
 cluster is; one that was killed or paused loses it after HOLDS, and with it the right to write.
+
+A look counts as broken from its begin until it has come to an end, so that one which kills its worker counts too.
+Broken looks are followed by rests that double: a cluster that always breaks its look neither spins nor holds up others.
 """
 
 import logging
 import threading
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from datetime import timedelta as td
+from typing import Any
 
 from django.db import DatabaseError, connection
 from django.db.models import Q
@@ -21,6 +26,7 @@ from scheduling.models import Cluster
 
 HOLDS = td(seconds=20)
 BEAT = HOLDS / 4
+FIRST_REST, LONGEST_REST = td(seconds=1), td(minutes=10)
 
 log = logging.getLogger(__name__)
 
@@ -29,12 +35,13 @@ class LeaseLost(Exception):
     """Somebody else looks after the cluster by now: what was seen is old, and nothing may be made of it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Lease:
     """The right to act on one cluster, as long as `holds()` says so."""
 
     cluster_id: int
     token: str
+    _until: float = field(default_factory=lambda: time.monotonic() + HOLDS.total_seconds())
 
     def holds(self) -> bool:
         """Whether the lease is still ours; asked again before each action, so that a paused worker does no harm."""
@@ -42,30 +49,61 @@ class Lease:
         return row.exists()
 
     def prolong(self) -> bool:
+        asked = time.monotonic()
         row = Cluster.objects.filter(pk=self.cluster_id, lease_token=self.token, lease_until__gt=_wall())
-        return bool(row.update(lease_until=_wall() + HOLDS))
+        if not row.update(lease_until=_wall() + HOLDS):
+            self._until = 0.0
+            return False
+        self._until = asked + HOLDS.total_seconds()
+        return True
+
+    def check(self) -> None:
+        """Raises LeaseLost when the lease cannot be ours any more. Asks nobody, so it may stand before every call to
+        the cluster: a worker that was asleep in the middle of an action does not finish it."""
+        if time.monotonic() >= self._until:
+            raise LeaseLost
 
 
 @contextmanager
 def lease(cluster_id: int) -> Iterator[Lease | None]:
-    """The lease, or None when somebody else holds it."""
+    """The lease, or None when somebody else holds it or the cluster rests after broken looks."""
     token = uuid.uuid4().hex
-    free = Q(lease_until=None) | Q(lease_until__lte=_wall())
-    taken = Cluster.objects.filter(free, pk=cluster_id).update(lease_token=token, lease_until=_wall() + HOLDS)
-    if not taken:
+    if not _take(cluster_id, token):
         yield None
         return
     ours = Lease(cluster_id, token)
+    ended: dict[str, Any] = {}
     try:
         with _kept(ours):
             yield ours
+        ended = {"broken_looks": 0, "rest_until": None}
     finally:
-        Cluster.objects.filter(pk=cluster_id, lease_token=token).update(lease_token="", lease_until=None)
+        mine = Cluster.objects.filter(pk=cluster_id, lease_token=token)
+        mine.update(lease_token="", lease_until=None, **ended)
+
+
+def rest(broken_looks: int) -> td:
+    """How long a cluster is left alone after so many broken looks in a row. One may be an accident."""
+    return td(0) if broken_looks < 2 else min(LONGEST_REST, FIRST_REST * (1 << min(broken_looks - 1, 20)))
 
 
 def wanted_since(cluster_id: int, started: datetime) -> bool:
     """Whether somebody asked for another look after `started` (wall clock)."""
     return Cluster.objects.filter(pk=cluster_id, wanted_at__gt=started).exists()
+
+
+def _take(cluster_id: int, token: str) -> bool:
+    """Take the lease if nobody holds it. The look is written down as broken until it ends."""
+    wall = _wall()
+    broken = Cluster.objects.filter(pk=cluster_id).values_list("broken_looks", flat=True).first()
+    if broken is None:
+        return False
+    free = Q(lease_until=None) | Q(lease_until__lte=wall)
+    rested = Q(rest_until=None) | Q(rest_until__lte=wall)
+    row = Cluster.objects.filter(free, rested, pk=cluster_id, broken_looks=broken)
+    pause = rest(broken + 1)
+    facts = {"broken_looks": broken + 1, "rest_until": wall + pause if pause else None}
+    return bool(row.update(lease_token=token, lease_until=wall + HOLDS, **facts))
 
 
 @contextmanager

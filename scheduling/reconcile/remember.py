@@ -58,6 +58,15 @@ def remember_failure(cluster: Cluster, text: str, at: datetime) -> Report:
     return Report(at=at, failures=[text])
 
 
+def remember_break(cluster_id: int, fault: Exception, at: datetime) -> Report:
+    """A fault of ours ended the look. The operator sees which, how often, and when it is tried again."""
+    cluster = Cluster.objects.get(pk=cluster_id)
+    often = "" if cluster.broken_looks < 2 else f" That was the {cluster.broken_looks}th look in a row to break."
+    when = f"at {cluster.rest_until:%H:%M:%S} UTC" if cluster.rest_until else "with the next tick"
+    text = f"The look broke on what nobody foresaw ({type(fault).__name__}: {str(fault)[:200]}); see the worker's log."
+    return remember_failure(cluster, f"{text}{often} It is tried again {when}.", at)
+
+
 def _trouble(report: Report) -> str:
     missing = "" if report.complete else next(iter(report.problems), "")
     return missing or report.refusal or next(iter(report.failures), "")

@@ -6,6 +6,7 @@ tables of all clusters, so that two cycles cannot spend the same card of a quota
 
 from datetime import datetime
 from fractions import Fraction as F
+from typing import Any
 
 from django.db import transaction
 
@@ -33,7 +34,8 @@ def reserve(action: Place, now: datetime) -> Workload | None:
         return None
     attempt = row.attempt + 1
     text = f"Placed on {action.node} in pool {action.pool}."
-    if not move(row, Step(Phase.PLACED, Reason.PLACED, text, now), attempt=attempt, idle_since=None):
+    facts: dict[str, Any] = {"attempt": attempt, "idle_since": None, "unfinished_puts": row.unfinished_puts + 1}
+    if not move(row, Step(Phase.PLACED, Reason.PLACED, text, now), **facts):
         return None
     Placement.objects.create(
         workload=row,
