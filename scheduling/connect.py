@@ -8,14 +8,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from scheduling.models import Cluster
 
 if TYPE_CHECKING:
     from scheduling.cluster.client import KubernetesPort
 
-_ports: dict[tuple[str, str], KubernetesPort] = {}
+
+class Way(NamedTuple):
+    """All of a cluster's row that leads to it. A row in which any of it changes leads elsewhere."""
+
+    server: str
+    token_file: str
+    authority_file: str
+    metrics_namespace: str
+
+
+_ports: dict[int, tuple[Way, KubernetesPort]] = {}  # by the row's key
 _lock = Lock()
 
 
@@ -26,19 +36,35 @@ def port_for(cluster: Cluster) -> Iterator[KubernetesPort]:
 
 
 def kubernetes_port(cluster: Cluster) -> KubernetesPort:
-    """The cluster's adapter in this process. Raises ClusterError for an address that is none."""
+    """The cluster's adapter in this process; a new one when its row has changed, and the old one is closed.
+
+    Raises ClusterError for an address that is none, or a token file that cannot be read.
+    """
+    way = way_to(cluster)
+    with _lock:
+        before = _ports.get(cluster.pk)
+        if before and before[0] == way:
+            return before[1]
+        if before:
+            _ports.pop(cluster.pk)[1].close()  # whoever is in the middle of a call ends it as it was begun
+        _ports[cluster.pk] = way, opened(way)
+        return _ports[cluster.pk][1]
+
+
+def way_to(cluster: Cluster) -> Way:
+    return Way(cluster.server, cluster.token_file, cluster.authority_file, cluster.metrics_namespace)
+
+
+def opened(way: Way) -> KubernetesPort:
     from scheduling.cluster.client import Connection, KubernetesPort  # noqa: PLC0415
 
-    key = (cluster.server, cluster.metrics_namespace)
-    with _lock:
-        if key not in _ports:
-            _ports[key] = KubernetesPort(Connection(server=cluster.server), metrics_namespace=cluster.metrics_namespace)
-        return _ports[key]
+    connection = Connection(way.server, token_file=way.token_file, authority_file=way.authority_file)
+    return KubernetesPort(connection, metrics_namespace=way.metrics_namespace)
 
 
 def forget_ports() -> None:
     """Close every adapter of this process."""
     with _lock:
         while _ports:
-            _, port = _ports.popitem()
+            _, (_, port) = _ports.popitem()
             port.close()

@@ -8,8 +8,9 @@ import threading
 import time
 from dataclasses import dataclass, field
 
-from django.db import close_old_connections
+from django.db import DatabaseError, close_old_connections, connection
 
+from scheduling.cluster.client import KubernetesPort
 from scheduling.cluster.mirror import WATCHED, Watch
 from scheduling.cluster.port import ClusterError
 from scheduling.connect import kubernetes_port
@@ -44,7 +45,7 @@ class Watching:
         for cluster in Cluster.objects.exclude(pk__in=self.watched):
             self.watched.add(cluster.pk)
             bell = Bell(cluster.pk, self.stop)
-            for thread in (bell.ring, *(Ear(cluster, index, bell).listen for index in range(len(WATCHED)))):
+            for thread in (bell.ring, *(Ear(cluster.name, index, bell).listen for index in range(len(WATCHED)))):
                 threading.Thread(target=thread, name=f"watch-{cluster.name}", daemon=True).start()
 
 
@@ -71,9 +72,12 @@ class Bell:
 
 @dataclass
 class Ear:
-    """Listens to one kind of one cluster, and starts again, with growing pauses, when it hears nothing more."""
+    """Listens to one kind of one cluster, and starts again, with growing pauses, when it hears nothing more.
 
-    cluster: Cluster
+    Each time it goes where the cluster's row leads by then; the stream of a port that the row has left is closed.
+    """
+
+    name: str
     index: int
     bell: Bell
 
@@ -89,11 +93,21 @@ class Ear:
         """Listen until the stream ends. Whether it was worth it: who hangs up at once must not be run down."""
         began, rings = time.monotonic(), 0
         try:
-            for _ in Watch(kubernetes_port(self.cluster), WATCHED[self.index]).rings():
+            for _ in Watch(port_of(self.bell.cluster_id), WATCHED[self.index]).rings():
                 rings += 1
                 self.bell.pulled.set()
                 if self.bell.stop.is_set():
                     break
         except ClusterError as error:
-            log.info("Watching cluster %s was interrupted: %s", self.cluster.name, error)
+            log.info("Watching cluster %s was interrupted: %s", self.name, error)
+        except (Cluster.DoesNotExist, DatabaseError) as fault:
+            log.info("Where cluster %s is cannot be read: %s", self.name, fault)
         return rings > 1 or time.monotonic() - began > LONGEST_PAUSE
+
+
+def port_of(cluster_id: int) -> KubernetesPort:
+    """Where the cluster's row leads now. Who listens for minutes holds no connection to the database meanwhile."""
+    try:
+        return kubernetes_port(Cluster.objects.get(pk=cluster_id))
+    finally:
+        connection.close()

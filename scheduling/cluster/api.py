@@ -9,12 +9,13 @@ import msgspec
 
 from scheduling.cluster.documents import Page, Part
 from scheduling.cluster.port import ClusterError
+from scheduling.cluster.strangers import forbidden
 
 JSON = "application/json"
 MERGE = "application/merge-patch+json"
 APPLY = "application/apply-patch+yaml"
 
-GONE, TOO_MANY = 410, 429
+FORBIDDEN, GONE, TOO_MANY = 403, 410, 429
 CONFLICT = 409
 SERVER_ERRORS = 500  # and above
 
@@ -119,10 +120,15 @@ def whole_list(api: Api, path: str, query: Query) -> list[bytes]:
 
 
 def token_in(page: bytes) -> str:
+    """Where the list goes on, "" at its end. Raises ClusterError for what no Kubernetes API server would send."""
     try:
-        return msgspec.json.decode(page, type=Page).metadata.continue_
+        found = msgspec.json.decode(page, type=Page)
     except (msgspec.DecodeError, RecursionError) as error:
         raise ClusterError(f"The cluster answered with something that is not a list: {error}.") from None
+    if not found.kind.endswith("List"):  # any other JSON would pass for an empty cluster
+        text = "The cluster answered with something that is not a list: its server is no Kubernetes API server."
+        raise ClusterError(text)
+    return found.metadata.continue_
 
 
 def document_in(body: bytes) -> dict[str, Any]:
@@ -140,7 +146,8 @@ def refused(status: int, headers: Mapping[str, str], body: bytes) -> ClusterErro
     """What a failed call means: a sentence, whether trying again can help, and when."""
     said = status_in(body)
     words = said.message or f"HTTP {status}"
-    text = f"The cluster refused ({status}): {shortened(words)}"
+    text = forbidden(words) if status == FORBIDDEN else ""
+    text = text or f"The cluster refused ({status}): {shortened(words)}"
     return ClusterError(text, status=status, retry=may_pass(status, said), after=pause_in(headers, said))
 
 

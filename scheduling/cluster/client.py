@@ -6,7 +6,7 @@ connection (TLS, proxies, keep-alive); lists are decoded straight from bytes.
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -20,10 +20,11 @@ from kubernetes.client.rest import RESTClientObject
 from urllib3.exceptions import HTTPError
 
 from scheduling.cluster import names
-from scheduling.cluster.api import APPLY, CONFLICT, JSON, MERGE, Query, document_in, path_of, refused
+from scheduling.cluster.api import APPLY, CONFLICT, JSON, MERGE, SERVER_ERRORS, Query, document_in, path_of, refused
 from scheduling.cluster.exporters import expositions
 from scheduling.cluster.observing import observe
 from scheduling.cluster.port import ClusterError, Document, Exposition, Observation, Ref
+from scheduling.cluster.strangers import certificate_trouble, is_web_page, stranger
 from scheduling.cluster.writing import MAIN
 from scheduling.providers import Provider
 from scheduling.providers.cluster_api import ClusterApi
@@ -75,6 +76,7 @@ class Session:
             retries=False,  # the next look tries again; here it would only double the load
         )
         self._http = RESTClientObject(settings)
+        self._streams: set[Any] = set()  # open ones, that `close` has to end
 
     def ask(
         self,
@@ -88,31 +90,44 @@ class Session:
     ) -> bytes:
         """The answer's body; anything but 2xx is a ClusterError."""
         url = self._server + path + (f"?{urlencode(query)}" if query else "")
-        for may_renew in (True, False):
+        used = self._token
+        status, headers, answer = self._once(method, url, body, content, timeout)
+        if status == UNAUTHORIZED and self._renewed(used):
             status, headers, answer = self._once(method, url, body, content, timeout)
-            if status == UNAUTHORIZED and may_renew and self._renewed():
-                continue
-            break
-        if not 200 <= status < 300:
-            raise refused(status, headers, answer)
+        if not 200 <= status < 300 or is_web_page(headers):
+            raise self._refused(status, headers, answer)
         return answer
 
     def lines(self, path: str, *, query: Query, silence: float) -> Iterator[bytes]:
         """The answer's lines as they come. A silence of so many seconds is a ClusterError: a dead stream (W3)."""
-        url, headers = f"{self._server}{path}?{urlencode(query)}", self._headers()
+        url, used = f"{self._server}{path}?{urlencode(query)}", self._token
         try:
             answer = self._http.request(
-                "GET", url, headers=headers, _request_timeout=(CONNECT_SECONDS, silence)
+                "GET", url, headers=self._headers(), _request_timeout=(CONNECT_SECONDS, silence)
             ).response
-            if answer.status != OK:
-                raise refused(answer.status, answer.headers, whole_body(answer, WHOLE_SECONDS))
-            with closing(answer):
+            if answer.status != OK or is_web_page(answer.headers):
+                if answer.status == UNAUTHORIZED:
+                    self._renewed(used)  # for the next try
+                raise self._refused(answer.status, answer.headers, whole_body(answer, WHOLE_SECONDS))
+            with closing(answer), self._listed(answer):
                 yield from lines_in(answer.stream(None, decode_content=True))
         except (HTTPError, ApiException, OSError) as error:
-            raise ClusterError(f"The cluster at {self._server} went silent: {reason_of(error)}.") from None
+            raise self._unreachable("went silent", error) from None
 
     def close(self) -> None:
+        """Who listens in another thread hears the end of the stream."""
+        for stream in tuple(self._streams):
+            with suppress(OSError, ValueError, RuntimeError):  # it has just ended by itself
+                stream.shutdown()
         self._http.close()
+
+    @contextmanager
+    def _listed(self, stream: Any) -> Iterator[None]:
+        self._streams.add(stream)
+        try:
+            yield
+        finally:
+            self._streams.discard(stream)
 
     def _headers(self) -> dict[str, str]:
         headers = {"Accept": "application/json, */*;q=0.1", "Accept-Encoding": "gzip", "User-Agent": "berth"}
@@ -131,12 +146,23 @@ class Session:
             answer = self._http.request(method, url, headers=headers, body=body, _request_timeout=patience).response
             return answer.status, answer.headers, whole_body(answer, timeout or WHOLE_SECONDS)
         except (HTTPError, ApiException, OSError) as error:
-            raise ClusterError(f"The cluster at {self._server} does not answer: {reason_of(error)}.") from None
+            raise self._unreachable("does not answer", error) from None
 
-    def _renewed(self) -> bool:
-        """Has the token's file a new one?"""
-        before, self._token = self._token, token_of(self._connection)
-        return self._token != before
+    def _renewed(self, used: str) -> bool:
+        """Is there another token by now than the one that was used? Several threads may ask at once."""
+        self._token = token_of(self._connection)
+        return self._token != used
+
+    def _refused(self, status: int, headers: Mapping[str, str], body: bytes) -> ClusterError:
+        text = stranger(self._server, status, headers)
+        return (
+            ClusterError(text, status=status, retry=status >= SERVER_ERRORS) if text else refused(status, headers, body)
+        )
+
+    def _unreachable(self, how: str, error: Exception) -> ClusterError:
+        """The authority's file is read with every new connection, so a rotated one needs no word from anybody."""
+        text = certificate_trouble(self._server, self._connection.authority_file, error)
+        return ClusterError(text or f"The cluster at {self._server} {how}: {reason_of(error)}.")
 
 
 class KubernetesPort:
@@ -299,10 +325,16 @@ def uid_of(there: Mapping[str, Any]) -> str:
 def token_of(connection: Connection) -> str:
     if not connection.token_file:
         return connection.token
+    file = connection.token_file
     try:
-        return Path(connection.token_file).read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ClusterError(f"The token file {connection.token_file} cannot be read: {error}.", retry=False) from None
+        token = Path(file).read_text(encoding="ascii").strip()
+    except OSError as error:
+        raise ClusterError(f"The token file {file} cannot be read: {error.strerror}.", retry=False) from None
+    except UnicodeDecodeError:
+        token = ""
+    if not token or any(not sign.isprintable() or sign.isspace() for sign in token):
+        raise ClusterError(f"The token file {file} holds no token.", retry=False)
+    return token
 
 
 def whole_body(answer: Any, seconds: float) -> bytes:

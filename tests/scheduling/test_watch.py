@@ -39,10 +39,10 @@ def listened(monkeypatch):
                 raise stream
             yield from stream
 
-        monkeypatch.setattr(watch, "kubernetes_port", lambda cluster: None)
+        monkeypatch.setattr(watch, "port_of", lambda cluster_id: None)
         monkeypatch.setattr(watch, "Watch", lambda port, collection: SimpleNamespace(rings=rings))
         bell = Bell(1, stop)
-        Ear(SimpleNamespace(name="harbour-1"), 0, bell).listen()
+        Ear("harbour-1", 0, bell).listen()
         assert bell.pulled.is_set()
         return stop.pauses
 

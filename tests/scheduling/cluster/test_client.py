@@ -201,7 +201,7 @@ def test_a_dripping_answer_is_given_up(
     assert refusal_of(lambda: asked(server)).retry is True
 
 
-PAGES_THAT_ARE_NONE = [b"", b"<html>", b"[]", b'{"items": 5}', b"\xff"]
+PAGES_THAT_ARE_NONE = [b"", b"<html>", b"[]", b'{"kind": "NodeList", "items": 5}', b'{"hello": "world"}', b"\xff"]
 
 
 @pytest.mark.parametrize("body", PAGES_THAT_ARE_NONE)
@@ -220,9 +220,11 @@ def test_an_object_that_is_none_is_said(body: bytes) -> None:
 
 
 def test_odd_items_are_problems_of_a_look_and_not_its_end(answering: Callable[[Script], Answering]) -> None:
-    items = {"items": [{"metadata": {"name": "n1"}}, {"metadata": {}}, 5]}
+    items = {"kind": "NodeList", "items": [{"metadata": {"name": "n1"}}, {"metadata": {}}, 5]}
     server = answering(
-        lambda request: http(json.dumps(items).encode()) if "/nodes" in request else http(b'{"items": []}')
+        lambda request: (
+            http(json.dumps(items).encode()) if "/nodes" in request else http(b'{"kind": "List", "items": []}')
+        )
     )
 
     with KubernetesPort(Connection(server.url), provider=Static()) as port:

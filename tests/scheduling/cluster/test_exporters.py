@@ -17,19 +17,21 @@ def exporter(name: str, *, ready: bool, node: str | None = "n1") -> dict[str, An
 
 def test_of_two_exporters_on_a_node_the_ready_one_is_asked() -> None:
     pods = [exporter("a", ready=False), exporter("b", ready=True), exporter("c", ready=False)]
-    api = ScriptedApi({PODS: {"items": pods}, f"{PODS}/b:9400/proxy/metrics": "up 1"})
+    api = ScriptedApi({PODS: {"kind": "PodList", "items": pods}, f"{PODS}/b:9400/proxy/metrics": "up 1"})
 
     assert expositions(api, ["n1"], "gpu-operator") == [Exposition("n1", "up 1")]
 
 
 def test_an_exporter_that_is_not_ready_is_still_worth_asking() -> None:
-    api = ScriptedApi({PODS: {"items": [exporter("a", ready=False)]}, f"{PODS}/a:9400/proxy/metrics": "up 1"})
+    api = ScriptedApi(
+        {PODS: {"kind": "PodList", "items": [exporter("a", ready=False)]}, f"{PODS}/a:9400/proxy/metrics": "up 1"}
+    )
 
     assert expositions(api, ["n1"], "gpu-operator") == [Exposition("n1", "up 1")]
 
 
 def test_an_exporter_without_a_node_belongs_to_none() -> None:
-    api = ScriptedApi({PODS: {"items": [exporter("a", ready=True, node=None)]}})
+    api = ScriptedApi({PODS: {"kind": "PodList", "items": [exporter("a", ready=True, node=None)]}})
 
     assert expositions(api, ["n1"], "gpu-operator") == [
         Exposition("n1", None, "No metrics exporter runs on this node.")
@@ -37,7 +39,12 @@ def test_an_exporter_without_a_node_belongs_to_none() -> None:
 
 
 def test_exporters_are_looked_for_everywhere_when_nobody_says_where() -> None:
-    api = ScriptedApi({"/api/v1/pods": {"items": [exporter("a", ready=True)]}, f"{PODS}/a:9400/proxy/metrics": "up 1"})
+    api = ScriptedApi(
+        {
+            "/api/v1/pods": {"kind": "PodList", "items": [exporter("a", ready=True)]},
+            f"{PODS}/a:9400/proxy/metrics": "up 1",
+        }
+    )
 
     assert expositions(api, ["n1"])[0].text == "up 1"
 
@@ -52,7 +59,7 @@ def test_without_the_list_every_node_says_why() -> None:
 
 
 def test_bytes_that_are_no_text_do_not_stop_the_rest() -> None:
-    pods = {"items": [exporter("a", ready=True)]}
+    pods = {"kind": "PodList", "items": [exporter("a", ready=True)]}
     api = ScriptedApi({PODS: pods, f"{PODS}/a:9400/proxy/metrics": b"caf\xe9 1"})
 
     assert expositions(api, ["n1"], "gpu-operator")[0].text == "caf\ufffd 1"

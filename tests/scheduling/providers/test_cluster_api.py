@@ -29,7 +29,11 @@ def machine(name: str, node: str | None) -> dict[str, Any]:
 
 def served(*deployments: dict[str, Any], **more: Any) -> ScriptedApi:
     machines = [machine("m-1", "n-1"), machine("m-2", "n-2"), machine("m-3", None)]
-    answers = {LIST: {"items": list(deployments)}, MACHINES: {"items": machines}, SCALE: {}}
+    answers = {
+        LIST: {"kind": "MachineDeploymentList", "items": list(deployments)},
+        MACHINES: {"kind": "MachineList", "items": machines},
+        SCALE: {},
+    }
     return ScriptedApi(answers | {f"{MACHINES}/m-{number}": {} for number in (1, 2, 3)} | more)
 
 
@@ -101,7 +105,7 @@ def test_without_cluster_api_there_are_no_pools_and_nothing_is_resized() -> None
 
 def test_the_older_version_is_asked_for_once_and_remembered() -> None:
     older = LIST.replace("v1beta2", "v1beta1")
-    api = ScriptedApi({older: {"items": [deployment()]}})
+    api = ScriptedApi({older: {"kind": "MachineDeploymentList", "items": [deployment()]}})
     provider = ClusterApi()
 
     assert provider.sizes(api) == provider.sizes(api) == (PoolSize("h100", 2, 2),)
