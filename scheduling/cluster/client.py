@@ -4,9 +4,10 @@ Import this module only where a connection is opened: it brings the package `kub
 connection (TLS, proxies, keep-alive); lists are decoded straight from bytes.
 """
 
+import math
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -21,6 +22,7 @@ from urllib3.exceptions import HTTPError
 
 from scheduling.cluster import names
 from scheduling.cluster.api import APPLY, CONFLICT, JSON, MERGE, SERVER_ERRORS, Query, document_in, path_of, refused
+from scheduling.cluster.circuit import Circuit
 from scheduling.cluster.exporters import expositions
 from scheduling.cluster.observing import observe
 from scheduling.cluster.port import ClusterError, Document, Exposition, Observation, Ref
@@ -57,12 +59,14 @@ class Connection:
 class Session:
     """HTTP calls to one API server, each with an end. Safe to use from several threads."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, circuit: Circuit | None = None) -> None:
+        """With a `circuit` calls are not made while the cluster is to be left alone."""
         where = urlsplit(connection.server)
         if where.scheme not in {"http", "https"} or not where.hostname or where.username:
             shown = connection.server.rpartition("@")[2]
             raise ClusterError(f"{shown!r} is no address of an API server, as https://10.0.0.1:6443 is.", retry=False)
         self._connection = connection
+        self._circuit = circuit
         self._server = connection.server.rstrip("/")
         self._token = token_of(connection)
         settings = Configuration(
@@ -90,28 +94,22 @@ class Session:
     ) -> bytes:
         """The answer's body; anything but 2xx is a ClusterError."""
         url = self._server + path + (f"?{urlencode(query)}" if query else "")
-        used = self._token
-        status, headers, answer = self._once(method, url, body, content, timeout)
-        if status == UNAUTHORIZED and self._renewed(used):
-            status, headers, answer = self._once(method, url, body, content, timeout)
-        if not 200 <= status < 300 or is_web_page(headers):
-            raise self._refused(status, headers, answer)
+        with self._frame(path) as most:
+            bounds = (min(most, timeout or READ_SECONDS), timeout or WHOLE_SECONDS)
+            used = self._token
+            status, headers, answer = self._once(method, url, body, content, *bounds)
+            if status == UNAUTHORIZED and self._renewed(used):
+                status, headers, answer = self._once(method, url, body, content, *bounds)
+            if not 200 <= status < 300 or is_web_page(headers):
+                raise self._refused(status, headers, answer)
         return answer
 
     def lines(self, path: str, *, query: Query, silence: float) -> Iterator[bytes]:
         """The answer's lines as they come. A silence of so many seconds is a ClusterError: a dead stream (W3)."""
-        url, used = f"{self._server}{path}?{urlencode(query)}", self._token
         try:
-            answer = self._http.request(
-                "GET", url, headers=self._headers(), _request_timeout=(CONNECT_SECONDS, silence)
-            ).response
-            if answer.status != OK or is_web_page(answer.headers):
-                if answer.status == UNAUTHORIZED:
-                    self._renewed(used)  # for the next try
-                raise self._refused(answer.status, answer.headers, whole_body(answer, WHOLE_SECONDS))
-            with closing(answer), self._listed(answer):
+            with closing(self._stream(path, query, silence)) as answer, self._listed(answer):
                 yield from lines_in(answer.stream(None, decode_content=True))
-        except (HTTPError, ApiException, OSError) as error:
+        except (HTTPError, OSError) as error:
             raise self._unreachable("went silent", error) from None
 
     def close(self) -> None:
@@ -129,6 +127,24 @@ class Session:
         finally:
             self._streams.discard(stream)
 
+    def _stream(self, path: str, query: Query, silence: float) -> Any:
+        """An answer that has begun."""
+        url, used = f"{self._server}{path}?{urlencode(query)}", self._token
+        bounds = (CONNECT_SECONDS, silence)
+        with self._frame(path, tries=False):
+            try:
+                answer = self._http.request("GET", url, headers=self._headers(), _request_timeout=bounds).response
+                if answer.status != OK or is_web_page(answer.headers):
+                    if answer.status == UNAUTHORIZED:
+                        self._renewed(used)  # for the next try
+                    raise self._refused(answer.status, answer.headers, whole_body(answer, WHOLE_SECONDS))
+            except (HTTPError, ApiException, OSError) as error:
+                raise self._unreachable("went silent", error) from None
+        return answer
+
+    def _frame(self, path: str, *, tries: bool = True) -> AbstractContextManager[float]:
+        return self._circuit.call(path, tries=tries) if self._circuit else nullcontext(math.inf)
+
     def _headers(self) -> dict[str, str]:
         headers = {"Accept": "application/json, */*;q=0.1", "Accept-Encoding": "gzip", "User-Agent": "berth"}
         if self._token:
@@ -136,15 +152,15 @@ class Session:
         return headers
 
     def _once(
-        self, method: str, url: str, body: Mapping[str, Any] | None, content: str, timeout: float | None
+        self, method: str, url: str, body: Mapping[str, Any] | None, content: str, patience: float, whole: float
     ) -> tuple[int, Mapping[str, str], bytes]:
         headers = self._headers()
         if body is not None:
             headers["Content-Type"] = content
-        patience = (CONNECT_SECONDS, timeout or READ_SECONDS)
+        bounds = (CONNECT_SECONDS, patience)
         try:
-            answer = self._http.request(method, url, headers=headers, body=body, _request_timeout=patience).response
-            return answer.status, answer.headers, whole_body(answer, timeout or WHOLE_SECONDS)
+            answer = self._http.request(method, url, headers=headers, body=body, _request_timeout=bounds).response
+            return answer.status, answer.headers, whole_body(answer, whole)
         except (HTTPError, ApiException, OSError) as error:
             raise self._unreachable("does not answer", error) from None
 
@@ -169,10 +185,15 @@ class KubernetesPort:
     """The port of one cluster. Keep it, and close it at the end: one client, no threads that outlive a call."""
 
     def __init__(
-        self, connection: Connection, *, provider: Provider | None = None, metrics_namespace: str = ""
+        self,
+        connection: Connection,
+        *,
+        provider: Provider | None = None,
+        metrics_namespace: str = "",
+        circuit: Circuit | None = None,
     ) -> None:
         """`metrics_namespace` is where the exporters run; "" looks for them everywhere."""
-        self._api = Session(connection)
+        self._api = Session(connection, circuit or Circuit())
         self._provider = provider or ClusterApi()
         self._metrics_namespace = metrics_namespace
 
