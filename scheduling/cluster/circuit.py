@@ -32,8 +32,8 @@ _trial = threading.Lock()
 class Circuit:
     """Safe to use from several threads. `clock` is monotonic and in seconds."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic, dice: random.Random | None = None) -> None:
-        self._clock = clock
+    def __init__(self, clock: Callable[[], float] | None = None, dice: random.Random | None = None) -> None:
+        self._own_clock = clock
         self._dice = dice or random.Random()  # noqa: S311 (spreads calls, guards nothing)
         self._lock = threading.Lock()
         self._failures = 0
@@ -69,7 +69,7 @@ class Circuit:
     def _admit(self, *, tries: bool) -> bool:
         """Whether this call is a trial. Raises a ClusterError while nobody is to call."""
         with self._lock:
-            now = self._clock()
+            now = self._now()
             if now < self._told_until:
                 raise ClusterError(self._told, after=self._told_until - now)
             if now < self._open_until:
@@ -88,7 +88,7 @@ class Circuit:
         self._heard()
         if error.after and error.status in OVERLOADED:
             with self._lock:
-                self._told_until = max(self._told_until, self._clock() + error.after)
+                self._told_until = max(self._told_until, self._now() + error.after)
                 self._told = f"{error} It asked not to be called before {instant_in(error.after)}."
 
     def _heard(self) -> None:
@@ -99,7 +99,7 @@ class Circuit:
     def _failed(self, error: ClusterError) -> None:
         with self._lock:
             self._failures += 1
-            now = self._clock()
+            now = self._now()
             if self._failures < FAILURES or now < self._open_until:
                 return
             pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(self._openings, 10))
@@ -107,6 +107,14 @@ class Circuit:
             self._openings += 1
             self._open_until = now + pause
             self._trouble = f"{error} It is asked again at {instant_in(pause)}."
+
+    def _now(self) -> float:
+        return self._own_clock() if self._own_clock else seconds()
+
+
+def seconds() -> float:
+    """The clock of every circuit that was given none."""
+    return time.monotonic()
 
 
 def instant_in(seconds: float) -> str:

@@ -34,8 +34,9 @@ def clock(on_cluster: str, monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 @pytest.fixture
-def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No worker is woken: the test itself looks."""
+def quiet(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No worker is woken: the test itself looks. Whoever asks a cluster to wait does so on the test's clock."""
+    monkeypatch.setattr("scheduling.cluster.circuit.seconds", lambda: clock.now().timestamp())
     monkeypatch.setattr("scheduling.wake.send", lambda cluster_id: None)
     monkeypatch.setattr("scheduling.telemetry.sampler.SHORTEST", td(0))
 

@@ -99,6 +99,7 @@ def harbour(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Harbour]:
     """The demo's fleet: whole H100, H100 in slices, A10G by time, and A100 at zero nodes."""
     monkeypatch.setattr("scheduling.wake.send", lambda cluster_id: None)
     monkeypatch.setattr("scheduling.telemetry.sampler.SHORTEST", td(0))
+    monkeypatch.setattr("scheduling.cluster.circuit.seconds", lambda: world.clock.now().timestamp())
     furnish(world)
     cluster = SimulatedCluster(fleet_documents(), clock=ManualClock(world.now))
     with cluster.serve() as url, KubernetesPort(Connection(server=url)) as port:
