@@ -1,7 +1,8 @@
 """One listener per process: it hears every announcement and drops it into the mailboxes of its own sockets.
 
 However many browsers watch, this process holds one Redis subscription. A lost connection is made again with growing
-pauses; afterwards every browser is told that it may have missed something and asks again.
+pauses. While it is lost every page says since when it hears nothing; afterwards it is told that it may have missed
+something, and asks again.
 """
 
 import asyncio
@@ -10,7 +11,7 @@ import logging
 import random
 from collections import defaultdict
 from collections.abc import Iterable
-from contextlib import suppress
+from datetime import datetime
 from weakref import WeakKeyDictionary
 
 import redis.asyncio
@@ -18,12 +19,15 @@ from django.conf import settings
 
 from portal.live.mailbox import MISSED, Mailbox
 from scheduling.announce import CHANNEL
+from tenants import clock
+from tenants.billing import house
 
 log = logging.getLogger(__name__)
 
 PATIENCE = 2.0  # seconds that a newcomer waits for the subscription to stand
 SILENCE = 15.0  # seconds without a word before the listener asks whether the server is still there
 LONGEST_PAUSE = 10.0  # seconds between two attempts to connect
+LOST = 2  # attempts in a row that have to fail before pages are told: a mere hiccup is none of their business
 FAULTS = (redis.RedisError, OSError, asyncio.TimeoutError)
 
 
@@ -36,6 +40,7 @@ class Hub:
         self._topics: dict[Mailbox, frozenset[str]] = {}
         self._listener: asyncio.Task[None] | None = None
         self._stands = asyncio.Event()
+        self._lost_at: datetime | None = None
 
     async def watch(self, box: Mailbox, topics: Iterable[str]) -> None:
         """From now on the mailbox gets the events of exactly these topics."""
@@ -45,8 +50,10 @@ class Hub:
             self._watchers[topic].add(box)
         if self._listener is None:
             self._listener = asyncio.create_task(self._listen())
-        with suppress(TimeoutError):
+        try:
             await asyncio.wait_for(self._stands.wait(), PATIENCE)
+        except TimeoutError:
+            box.put(stale(self._lost_at or clock.now()))
 
     def leave(self, box: Mailbox) -> None:
         """The mailbox gets nothing more; the last one to leave ends the subscription."""
@@ -81,8 +88,12 @@ class Hub:
             try:
                 await self._subscribe(again=failures > 0)
             except FAULTS as fault:
+                was_standing = self._stands.is_set()
                 self._stands.clear()
-                failures += 1
+                failures = 1 if was_standing else failures + 1
+                self._lost_at = clock.now() if failures == 1 or self._lost_at is None else self._lost_at
+                if failures == LOST:
+                    self._tell_all(stale(self._lost_at))
                 log.warning("The listener for open pages lost its connection (%d): %s", failures, fault)
                 await asyncio.sleep(pause(failures))
 
@@ -91,10 +102,11 @@ class Hub:
         client = redis.asyncio.Redis.from_url(self._url, socket_connect_timeout=PATIENCE)
         async with client, client.pubsub() as subscription:
             await subscription.subscribe(CHANNEL)
-            await subscription.get_message(timeout=PATIENCE)  # the server's confirmation
+            if await subscription.get_message(timeout=PATIENCE) is None:
+                raise redis.ConnectionError("the message server does not confirm the subscription")
             self._stands.set()
             if again:
-                self._tell_all()
+                self._tell_all(MISSED)
             await self._pass_on(subscription)
 
     async def _pass_on(self, subscription: redis.asyncio.client.PubSub) -> None:
@@ -109,9 +121,14 @@ class Hub:
             elif message["type"] == "message":
                 self.deliver(message["data"])
 
-    def _tell_all(self) -> None:
+    def _tell_all(self, text: str) -> None:
         for box in self._topics:
-            box.put(MISSED)
+            box.put(text)
+
+
+def stale(since: datetime) -> str:
+    """Tells a browser since when nothing is heard; in the organisation's zone, as the page's own clock."""
+    return json.dumps({"what": "stale", "since": since.astimezone(house.zone()).isoformat(timespec="seconds")})
 
 
 def pause(failures: int) -> float:

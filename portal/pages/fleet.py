@@ -8,6 +8,7 @@ from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
+from portal.messages import trouble
 from portal.pages.doors import action, form, now_of, page, person, show, stand_of
 from portal.pages.forms import PoolForm, refuse
 from portal.pages.paging import paged
@@ -57,6 +58,7 @@ def index(request: HttpRequest) -> HttpResponse:
         "operates": stand.is_operator,
         "paces": PACES if paces_here(stand) else (),
         "topic": fleet_topic(),
+        "deaf": trouble() if stand.is_operator else "",
     }
     return show(request, "fleet/fleet.html", context, part="fleet/_live.html")
 

@@ -1,14 +1,17 @@
 // One socket per page. Events say that something changed: fragments are fetched again, meters move without a request.
-// Without a socket fragments are fetched every ten seconds; with one, every minute, which heals whatever was lost.
+// Without a socket fragments are fetched every ten seconds; with one, every minute, which heals whatever was lost. Where
+// the portal itself hears nothing, the page says since when.
 import { every, grow, say, showPlace, tickClocks } from "./page.js";
 
 const SILENT = 10_000;
 const HEARD = 60_000;
 const LONGEST_PAUSE = 30_000;
+const SPREAD = 2_000; // within which pages that all missed something ask again, so that they do not all ask at once
 const LOGGED_OUT = 4401;
 
 let socket = null;
 let failures = 0;
+let deaf = false; // connected to a portal that hears nothing itself
 let watched = "";
 let soon = 0;
 const stale = new Set(); // ids of parts that have to be fetched again
@@ -36,6 +39,7 @@ function connect() {
 
 function opened() {
   failures = 0;
+  deaf = false;
   watched = "";
   watch();
 }
@@ -58,7 +62,7 @@ function watch() {
     element.dataset.topics.split(" ").filter(Boolean).forEach((topic) => topics.add(topic));
   }
   const wanted = JSON.stringify({ watch: [...topics].slice(0, 50) });
-  if (!hears() || wanted === watched) return;
+  if (!isOpen() || wanted === watched) return;
   watched = wanted;
   socket.send(wanted);
 }
@@ -66,7 +70,9 @@ function watch() {
 function hear(event) {
   if (event.what === "watching") heard();
   else if (event.what === "meter") move(event);
-  else if (event.what === "missed" || event.what === "lost" || event.what === "pace") refresh();
+  else if (event.what === "stale") hearNothing(event);
+  else if (event.what === "missed") hearAgain();
+  else if (event.what === "lost" || event.what === "pace") refresh();
   else {
     if (event.what === "phase") announce(event);
     refresh(event.what);
@@ -75,12 +81,27 @@ function hear(event) {
 
 // From now on events come. What happened between the server's look and now is fetched once.
 function heard() {
-  show("live", "live");
+  if (!deaf) show("live", "live");
   refresh();
 }
 
-function hears() {
+function hearNothing({ since }) {
+  deaf = true;
+  show("lost", `stale since ${since.slice(11, 16)}, polling`);
+}
+
+function hearAgain() {
+  deaf = false;
+  show("live", "live");
+  setTimeout(refresh, Math.random() * SPREAD);
+}
+
+function isOpen() {
   return socket?.readyState === 1;
+}
+
+function hears() {
+  return isOpen() && !deaf;
 }
 
 function announce({ workload, phase }) {

@@ -1,6 +1,10 @@
 import asyncio
 import json
+import signal
+import subprocess
 from collections.abc import AsyncIterator
+from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import redis.asyncio
@@ -8,7 +12,9 @@ import redis.asyncio
 from portal.live import hub as hubs
 from portal.live.hub import Hub
 from portal.live.mailbox import MISSED, Mailbox
+from portal.processes import find_valkey, listen, stop
 from scheduling.announce import CHANNEL
+from tests.conftest import Clock
 
 
 @pytest.fixture
@@ -82,6 +88,55 @@ async def test_a_lost_connection_is_made_again_and_pages_are_told(
     assert await next_event(box) == MISSED
     await server.publish(CHANNEL, event("fleet", "fleet"))
     assert json.loads(await next_event(box))["what"] == "fleet"
+
+
+async def test_while_the_message_server_is_away_pages_know_since_when(
+    valkey: tuple[subprocess.Popen[bytes], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
+    process, address = valkey
+    monkeypatch.setattr(hubs, "pause", lambda failures: 0.01)
+    monkeypatch.setattr(hubs, "PATIENCE", 0.2)
+    hub, box, late = Hub(address), Mailbox(), Mailbox()
+    await hub.watch(box, ["fleet"])
+    stop(process)
+    told = json.loads(await next_event(box))
+    await hub.watch(late, ["fleet"])
+
+    assert told == {"what": "stale", "since": "2026-12-01T08:00:00+00:00"}
+    assert json.loads(await next_event(late)) == told
+    again, _ = listen(find_valkey(), tmp_path, int(urlsplit(address).port or 0))
+    try:
+        assert await asyncio.wait_for(until_missed(box), 5)
+        assert await asyncio.wait_for(until_missed(late), 5)
+    finally:
+        hub.leave(box)
+        hub.leave(late)
+        await asyncio.sleep(0.02)
+        stop(again)
+
+
+async def until_missed(box: Mailbox) -> bool:
+    """Whatever else a page is told, in the end it is told to ask again."""
+    while await box.take() != MISSED:
+        pass
+    return True
+
+
+async def test_a_server_that_takes_the_connection_and_says_nothing_is_no_subscription(
+    valkey: tuple[subprocess.Popen[bytes], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process, address = valkey
+    monkeypatch.setattr(hubs, "pause", lambda failures: 0.01)
+    monkeypatch.setattr(hubs, "PATIENCE", 0.1)
+    hub, box = Hub(address), Mailbox()
+    process.send_signal(signal.SIGSTOP)
+    try:
+        await hub.watch(box, ["fleet"])
+        assert json.loads(await next_event(box))["what"] == "stale"
+    finally:
+        process.send_signal(signal.SIGCONT)
+        hub.leave(box)
+        await asyncio.sleep(0.02)
 
 
 @pytest.mark.parametrize("nonsense", ["", "{", "[]", "1", "{}", '{"topic": "fleet"}', b"\xff\xfe"])
