@@ -63,6 +63,12 @@ class Cluster(models.Model):
     seen_at = models.DateTimeField(null=True, blank=True, help_text="Last complete look.")
     due_at = models.DateTimeField(null=True, blank=True, help_text="When time alone asks for the next look.")
     wanted_at = models.DateTimeField(null=True, blank=True, help_text="Last wake-up; on the wall clock.")
+    looked_at = models.DateTimeField(
+        null=True, blank=True, help_text="When the last look that was carried through began; on the wall clock."
+    )
+    failed_looks = models.PositiveSmallIntegerField(
+        default=0, help_text="Looks in a row that failed, were incomplete or could not do all that they wanted."
+    )
     sampled_at = models.DateTimeField(null=True, blank=True, help_text="Last sampling; on the wall clock.")
     lease_token = models.CharField(max_length=32, blank=True, help_text="Who runs the cycle now.")
     lease_until = models.DateTimeField(null=True, blank=True, help_text="On the wall clock.")

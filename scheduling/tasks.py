@@ -4,6 +4,8 @@ A message carries at most a cluster's number. What a newer version sends beside 
 truth, and a worker that is a version behind still does what it can.
 """
 
+from datetime import UTC, datetime
+
 from celery import shared_task
 from django.conf import settings
 
@@ -13,16 +15,16 @@ from scheduling.reconcile.cycle import look_after
 from scheduling.telemetry.rollups import forget
 from scheduling.telemetry.sampler import sample_cluster
 from scheduling.turns import our_turn
-from scheduling.wake import send
+from scheduling.wake import clusters_to_look_at, send
 from tenants import clock
 
 
 @shared_task(name="scheduling.tick")
 def tick(*_newer: object, **_facts: object) -> None:
-    """The periodic look is the truth; wake-ups are hints."""
+    """The periodic look is the truth; wake-ups are hints. Where nothing changed and nothing is due, nobody looks."""
     if not our_turn("scheduling.tick", settings.BERTH_TICK_SECONDS):
         return
-    for pk in Cluster.objects.values_list("pk", flat=True):
+    for pk in clusters_to_look_at(clock.now(), datetime.now(UTC)):
         send(pk)
 
 

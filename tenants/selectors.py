@@ -8,7 +8,7 @@ from fractions import Fraction as F
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import Min, Q, QuerySet
 
 from tenants.access import Standing
 from tenants.models import Grant, Membership, QuotaRequest, Role, Team, User
@@ -53,6 +53,14 @@ def quotas(at: datetime, *, teams: Iterable[UUID] | None = None) -> Mapping[tupl
     for grant in grants_in_force(at, teams=teams):
         lines[(grant.team_id, grant.model)].append(line_of(grant))
     return {key: quota_at(found, key[0], key[1], at) for key, found in lines.items()}
+
+
+def next_change(at: datetime) -> datetime | None:
+    """The next instant after `at` at which a grant begins or ends; None where none is foreseen. One query."""
+    found = Grant.objects.aggregate(
+        begins=Min("starts_at", filter=Q(starts_at__gt=at)), ends=Min("ends_at", filter=Q(ends_at__gt=at))
+    )
+    return min((instant for instant in found.values() if instant is not None), default=None)
 
 
 def quota_of(team: UUID, model: str, at: datetime) -> Quota:

@@ -159,6 +159,7 @@ def environment(demo: Demo, redis_url: str) -> dict[str, str]:
         "BERTH_URL": demo.url,
         "BERTH_ZONE": "Europe/Berlin",
         "BERTH_TICK_SECONDS": "1",
+        "BERTH_LOOK_SECONDS": "5",  # minutes of the demo's time
         "BERTH_SAMPLE_SECONDS": "1",
         "BERTH_RATE_SECONDS": "5",
         "BERTH_LOG_LEVEL": "WARNING",

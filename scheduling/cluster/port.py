@@ -56,6 +56,8 @@ class Observation:
     sizes: tuple[PoolSize, ...]
     complete: bool
     problems: tuple[Problem, ...]
+    changed: frozenset[str] | None = None  # nodes that are new, gone or different, or whose pods are; None: unknown
+    heard_at: datetime | None = None  # wall clock: when the slowest of its streams last said anything; None: lists
 
 
 @dataclass(frozen=True, slots=True)

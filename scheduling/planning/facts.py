@@ -313,3 +313,4 @@ class Snapshot:
     complete: bool = True  # False: a part of the cluster could not be read
     problems: tuple[Problem, ...] = ()
     empty_since: Mapping[str, datetime] = field(default_factory=dict)  # node -> since when it holds none of our pods
+    quotas_change_at: datetime | None = None  # when a grant begins or ends by time alone; None: not foreseen

@@ -14,7 +14,7 @@ from scheduling.planning.facts import NodeFact, ObjectFact, Phase, PodFact, Snap
 from scheduling.planning.look import Look, Move
 from scheduling.planning.rising import lost, podless, refused, rising
 
-__all__ = ["MOVES", "RULES", "Move", "moves", "observed"]
+__all__ = ["MOVES", "RULES", "Move", "current", "moves", "observed"]
 
 MOVES: Mapping[Phase, frozenset[Phase]] = {
     Phase.WAITING: frozenset({Phase.PLACED, Phase.STOPPING, Phase.ASLEEP, Phase.ENDED}),
@@ -71,14 +71,14 @@ def observed(
 
     `nodes` are all nodes, for telling whether one is lost. Without `complete`, what is missing means nothing.
     """
-    look = Look(workload, _current(workload, thing), tuple(pods), now, nodes, complete)
+    look = Look(workload, current(workload, thing), tuple(pods), now, nodes, complete)
     for rule in RULES.get(workload.phase, ()):
         if move := rule(look):
             return move
     return None
 
 
-def _current(workload: WorkloadFact, thing: ObjectFact | None) -> ObjectFact | None:
+def current(workload: WorkloadFact, thing: ObjectFact | None) -> ObjectFact | None:
     """What is left of an earlier attempt says nothing about this one."""
     left_over = thing is not None and 0 < thing.generation < workload.attempt
     return None if left_over else thing

@@ -2,12 +2,14 @@
 
 import logging
 import time
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from scheduling.cluster.port import ClusterError, ClusterPort
 from scheduling.connect import port_for
 from scheduling.models import Cluster
 from scheduling.planning.cutting import failed_cuts
+from scheduling.planning.due import next_due
 from scheduling.planning.plan import plan
 from scheduling.reconcile.apply import Done, apply
 from scheduling.reconcile.fence import Fenced
@@ -15,6 +17,7 @@ from scheduling.reconcile.guard import guard
 from scheduling.reconcile.lease import Lease, LeaseLost, lease, wanted_since
 from scheduling.reconcile.observe import Look, observe
 from scheduling.reconcile.remember import Report, remember, remember_break, remember_failure
+from scheduling.wake import send
 from tenants import clock
 
 MOST_LOOKS = 5  # in a row, before the next tick takes over
@@ -22,8 +25,16 @@ MOST_LOOKS = 5  # in a row, before the next tick takes over
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class Start:
+    """When a look began, by both of this machine's clocks."""
+
+    monotonic: float = field(default_factory=time.monotonic)
+    wall: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+
 def run_cycle(cluster: Cluster, port: ClusterPort, now: datetime, ours: Lease | None = None) -> Report:
-    started = time.monotonic()
+    started = Start()
     look = observe(cluster, port, now, ours)  # 1. Look: one picture of tables and cluster.
     wanted = plan(look.snapshot)  # 2. Think: no I/O.
     refusal = "" if not cluster.paused else "The cluster is paused; nothing is done until the operator resumes it."
@@ -38,7 +49,7 @@ def look_after(cluster_id: int) -> Report | None:
     A wish that arrives meanwhile, or an action whose effect is to be seen, brings another look. What nobody foresaw
     ends the look, is told to the operator, and is tried again after a pause that grows.
     """
-    report = None
+    report, wanted = None, False
     for _ in range(MOST_LOOKS):
         try:
             with lease(cluster_id) as ours:
@@ -50,13 +61,16 @@ def look_after(cluster_id: int) -> Report | None:
         except Exception as fault:
             log.exception("The look at cluster %s broke.", cluster_id)
             return remember_break(cluster_id, fault, clock.now())
-        if not (report.again or wanted_since(cluster_id, started)):
+        wanted = wanted_since(cluster_id, started)
+        if not (report.again or wanted):
             return report
+    if wanted:  # whoever wished found the lease taken and went away again
+        send(cluster_id)
     return report
 
 
 def _one_look(cluster: Cluster, ours: Lease) -> Report:
-    now = time_at(cluster)
+    now, began_at = time_at(cluster), datetime.now(UTC)
     try:
         with port_for(cluster) as port:
             return run_cycle(cluster, Fenced(port, ours), now, ours)
@@ -65,7 +79,7 @@ def _one_look(cluster: Cluster, ours: Lease) -> Report:
         return Report(at=now)
     except ClusterError as error:
         log.warning("The look at cluster %s failed: %s", cluster.name, error)
-        return remember_failure(cluster, str(error), clock.now())
+        return remember_failure(cluster, str(error), clock.now(), began_at)
 
 
 def time_at(cluster: Cluster) -> datetime:
@@ -74,7 +88,17 @@ def time_at(cluster: Cluster) -> datetime:
     return max(clock.now(), cluster.seen_at or clock.now())
 
 
-def _report(look: Look, done: Done, refusal: str, started: float) -> Report:
+def _due_at(look: Look, done: Done) -> datetime | None:
+    """When time alone asks for the next look: at once where something was begun, or where nobody watches."""
+    if not look.seen.complete:
+        return None
+    if done.failures:
+        return next_due(look.snapshot)
+    unwatched = look.seen.heard_at is None
+    return look.snapshot.now if done.again or unwatched else next_due(look.snapshot)
+
+
+def _report(look: Look, done: Done, refusal: str, started: Start) -> Report:
     problems = [*look.seen.problems, *failed_cuts(look.snapshot.nodes)]
     return Report(
         at=look.snapshot.now,
@@ -85,5 +109,7 @@ def _report(look: Look, done: Done, refusal: str, started: float) -> Report:
         problems=[f"{problem.where}: {problem.text}" for problem in problems],
         changed=look.changed,
         again=done.again and not done.failures,
-        milliseconds=int((time.monotonic() - started) * 1000),
+        milliseconds=int((time.monotonic() - started.monotonic) * 1000),
+        began_at=started.wall,
+        due_at=_due_at(look, done),
     )

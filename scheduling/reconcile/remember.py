@@ -1,11 +1,14 @@
 """Say what happened: the operator's page shows the last looks in sentences."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
 
 from scheduling.announce import announce, fleet_topic
 from scheduling.models import Cluster, CycleReport
+
+MOST_FAILED = 30_000  # fits into its column
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +24,12 @@ class Report:
     again: bool = False  # something was done whose effect should be looked at at once
     milliseconds: int = 0
     complete: bool = True  # every list could be read
+    began_at: datetime = field(default_factory=lambda: datetime.now(UTC))  # wall clock; later wishes want another look
+    due_at: datetime | None = None  # when time alone asks for the next look
+
+    @property
+    def troubled(self) -> bool:
+        return bool(self.failures or self.refusal) or not self.complete
 
     def worth_keeping(self, trouble_before: str) -> bool:
         """What was done or failed, and a refusal once: the same one a minute later says nothing new."""
@@ -32,7 +41,8 @@ def remember(cluster: Cluster, report: Report) -> Report:
 
     A look that lacks a list is no sight of it: hours that nobody saw the end of must not be charged.
     """
-    facts = {"trouble": _trouble(report)[:500]} | ({"seen_at": report.at} if report.complete else {})
+    facts = {"trouble": _trouble(report)[:500], **_paced(cluster, report)}
+    facts |= {"seen_at": report.at} if report.complete else {}
     Cluster.objects.filter(pk=cluster.pk).update(**facts)
     kept = report.worth_keeping(cluster.trouble)
     if kept:
@@ -50,12 +60,19 @@ def remember(cluster: Cluster, report: Report) -> Report:
     return report
 
 
-def remember_failure(cluster: Cluster, text: str, at: datetime) -> Report:
+def remember_failure(cluster: Cluster, text: str, at: datetime, began_at: datetime) -> Report:
     """The look itself failed: the last good one stays the truth, and its age is shown."""
-    said = Cluster.objects.filter(pk=cluster.pk).exclude(trouble=text[:500]).update(trouble=text[:500])
-    if said:
+    report = Report(at=at, failures=[text], began_at=began_at, complete=False)
+    Cluster.objects.filter(pk=cluster.pk).update(trouble=text[:500], **_paced(cluster, report))
+    if cluster.trouble != text[:500]:
         announce(fleet_topic(), "fleet", cluster=cluster.name)
-    return Report(at=at, failures=[text])
+    return report
+
+
+def _paced(cluster: Cluster, report: Report) -> dict[str, Any]:
+    """What the tick goes by. After trouble it is the growing pause that counts, not an instant that may be past."""
+    failed = min(cluster.failed_looks + 1, MOST_FAILED) if report.troubled else 0
+    return {"looked_at": report.began_at, "due_at": report.due_at, "failed_looks": failed}
 
 
 def remember_break(cluster_id: int, fault: Exception, at: datetime) -> Report:

@@ -17,6 +17,7 @@ from scheduling.models import Cluster, Placement, Sample, Workload
 from scheduling.telemetry import dcgm
 from scheduling.telemetry.idle import idle_since, together
 from scheduling.telemetry.rollups import roll_up
+from scheduling.wake import wake_cycle
 
 SHORTEST = td(milliseconds=400)  # on the wall clock; a second beat adds nothing
 
@@ -55,16 +56,20 @@ def book(running: Sequence[Placement], found: Mapping[tuple[str, str], Sequence[
     """Write samples, move the idle clocks, refresh the hour's rollups, and tell the open pages."""
     last = _last_samples(running)
     rows, events = [], []
+    quieted: set[int] = set()
     for placement in running:
         row = _row(placement, found.get((placement.namespace, placement.pod), ()), now)
         rows.append(row)
         since = idle_since(placement.workload.idle_since, last.get(placement.pk), now, row.busy)
         if since != placement.workload.idle_since:
             Workload.objects.filter(pk=placement.workload_id).update(idle_since=since)
+            quieted |= {placement.cluster_id} if since is not None else set()
         events.append(_event(placement, row, since, now))
     Sample.objects.bulk_create(rows, ignore_conflicts=True)
     roll_up([placement.pk for placement in running], now)
     announce.send(events)
+    for cluster_id in quieted:  # a limit runs from now on, of which the cycle did not know when it was due next
+        wake_cycle(cluster_id)
     return len(rows)
 
 
