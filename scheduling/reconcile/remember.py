@@ -63,9 +63,7 @@ def remember(cluster: Cluster, report: Report) -> Report:
 def remember_failure(cluster: Cluster, text: str, at: datetime, began_at: datetime) -> Report:
     """The look itself failed: the last good one stays the truth, and its age is shown."""
     report = Report(at=at, failures=[text], began_at=began_at, complete=False)
-    Cluster.objects.filter(pk=cluster.pk).update(trouble=text[:500], **_paced(cluster, report))
-    if cluster.trouble != text[:500]:
-        announce(fleet_topic(), "fleet", cluster=cluster.name)
+    _tell_trouble(cluster, text, **_paced(cluster, report))
     return report
 
 
@@ -81,7 +79,15 @@ def remember_break(cluster_id: int, fault: Exception, at: datetime) -> Report:
     often = "" if cluster.broken_looks < 2 else f" That was the {cluster.broken_looks}th look in a row to break."
     when = f"at {cluster.rest_until:%H:%M:%S} UTC" if cluster.rest_until else "with the next tick"
     text = f"The look broke on what nobody foresaw ({type(fault).__name__}: {str(fault)[:200]}); see the worker's log."
-    return remember_failure(cluster, f"{text}{often} It is tried again {when}.", at)
+    words = f"{text}{often} It is tried again {when}."
+    _tell_trouble(cluster, words)  # the look was not carried through, so it stays due; its rest is in the row
+    return Report(at=at, failures=[words], complete=False)
+
+
+def _tell_trouble(cluster: Cluster, text: str, **facts: Any) -> None:
+    Cluster.objects.filter(pk=cluster.pk).update(trouble=text[:500], **facts)
+    if cluster.trouble != text[:500]:
+        announce(fleet_topic(), "fleet", cluster=cluster.name)
 
 
 def _trouble(report: Report) -> str:
