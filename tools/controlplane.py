@@ -38,11 +38,18 @@ class CouldNotBuild(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """One program of the control plane: its name, the module that pins it, and its package."""
+    """One program of the control plane: its name, the module that pins it, its package, and what else it needs.
+
+    `documents` is a folder of the package's own module, kept beside the program as NAME-documents.
+    """
 
     name: str
     module: Path
     package: str
+    documents: str = ""
+
+    def ready_in(self, folder: Path) -> bool:
+        return runs(folder / self.name) and (not self.documents or documents_of(folder / self.name).is_dir())
 
 
 PROGRAMS = (
@@ -51,7 +58,7 @@ PROGRAMS = (
     Program("kube-controller-manager", MODULES, f"{KUBERNETES}/cmd/kube-controller-manager"),
     Program("kube-scheduler", MODULES, f"{KUBERNETES}/cmd/kube-scheduler"),
 )
-KUEUE = (Program("kueue", MODULES / "kueue", "sigs.k8s.io/kueue/cmd/kueue"),)
+KUEUE = (Program("kueue", MODULES / "kueue", "sigs.k8s.io/kueue/cmd/kueue", "config/components"),)
 SETS = (PROGRAMS, KUEUE)
 ASSETS = {PROGRAMS: "KUBEBUILDER_ASSETS", KUEUE: "KUEUE_ASSETS"}
 
@@ -72,13 +79,13 @@ def main() -> int:
 def programs(wanted: tuple[Program, ...] = PROGRAMS) -> dict[str, Path]:
     """The path of each program of one set by name, built where it has to be. Raises CouldNotBuild."""
     assets = os.environ.get(ASSETS.get(wanted, ""), "")
-    found = {one.name: Path(assets) / one.name for one in wanted if assets and runs(Path(assets) / one.name)}
+    found = {one.name: Path(assets) / one.name for one in wanted if assets and one.ready_in(Path(assets))}
     own = [one for one in wanted if one.name not in found]
     folder = CACHE / fingerprint(wanted)
-    if all(runs(folder / one.name) for one in own):  # nothing to wait for while somebody else builds
+    if all(one.ready_in(folder) for one in own):  # nothing to wait for while somebody else builds
         return found | {one.name: folder / one.name for one in own}
     with alone(CACHE / "lock"):
-        missing = [one for one in own if not runs(folder / one.name)]
+        missing = [one for one in own if not one.ready_in(folder)]
         if missing:
             build(missing, folder)
     return found | {one.name: folder / one.name for one in own}
@@ -96,6 +103,7 @@ def build(wanted: list[Program], folder: Path) -> None:
             packages = [one.package for one in wanted if one.module == module]
             compile_packages(go, module, packages, place)
             for one in (one for one in wanted if one.module == module):
+                keep_documents(go, one, folder)
                 (place / binary_name(one.package)).rename(folder / one.name)
     current = {CACHE / fingerprint(one) for one in SETS}
     for old in CACHE.iterdir():
@@ -109,6 +117,28 @@ def compile_packages(go: str, module: Path, packages: list[str], place: Path) ->
     done = subprocess.run([*words, "-o", f"{place}/", *packages], cwd=module, env=environment, check=False)
     if done.returncode:
         raise CouldNotBuild(f"Go could not build {', '.join(packages)}; what it said stands above.")
+
+
+def keep_documents(go: str, program: Program, folder: Path) -> None:
+    """Copy what a program needs beside it, as its definitions of kinds: so that only a build needs Go."""
+    if not program.documents:
+        return
+    module = program.package.partition("/cmd/")[0]
+    words = [go, "list", "-m", "-f", "{{.Dir}}", module]
+    found = subprocess.run(words, cwd=program.module, capture_output=True, text=True, check=False)
+    if found.returncode:
+        raise CouldNotBuild(f"Go does not say where {module} is: {found.stderr.strip()}")
+    kept = documents_of(folder / program.name)
+    shutil.rmtree(kept, ignore_errors=True)
+    source = Path(found.stdout.strip()) / program.documents
+    for file in source.rglob("*.yaml"):
+        (kept / file.relative_to(source)).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, kept / file.relative_to(source))  # without its rights: Go's own copies are read-only
+
+
+def documents_of(program: Path) -> Path:
+    """Where the documents of a program lie."""
+    return program.with_name(f"{program.name}-documents")
 
 
 def binary_name(package: str) -> str:

@@ -44,7 +44,7 @@ QUICK = Delays(
 """Seconds of the wall clock: nobody waits for a machine that is not there."""
 FLEETING = ("machinedeployments", "machines", "nodes", "pods", "persistentvolumeclaims")
 WATCHED = (*FLEETING, "configmaps")
-KUBERNETES = {"kube-system", "kube-public", "kube-node-lease", "berth-system"}
+KUBERNETES = {"kube-system", "kube-public", "kube-node-lease", "berth-system", "kueue-system"}
 OWN = KUBERNETES | {"default", "gpu-operator", "fleet"}
 KEPT = {"kubernetes", "kube-root-ca.crt"}  # Kubernetes makes them itself
 CLUSTER_API = "/apis/cluster.x-k8s.io/v1beta2/namespaces/fleet"

@@ -11,6 +11,11 @@ CLUSTER_WIDE = {
     "ClusterRole",
     "ClusterRoleBinding",
     "CustomResourceDefinition",
+    "MutatingWebhookConfiguration",
+    "ValidatingWebhookConfiguration",
+    "ResourceFlavor",
+    "ClusterQueue",
+    "Cohort",
 }
 
 

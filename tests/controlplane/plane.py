@@ -162,8 +162,10 @@ def start_controllers(plane: ControlPlane, found: dict[str, Path]) -> None:
         launch(plane, name, [found[name], f"--kubeconfig={access}", *quick, *more.get(name, [])])
 
 
-def launch(plane: ControlPlane, name: str, words: list[str | Path]) -> subprocess.Popen[bytes]:
-    plane.processes[name] = process = spawn(words, log=log_of(plane, name))
+def launch(
+    plane: ControlPlane, name: str, words: list[str | Path], folder: Path | None = None
+) -> subprocess.Popen[bytes]:
+    plane.processes[name] = process = spawn(words, log=log_of(plane, name), folder=folder)
     return process
 
 

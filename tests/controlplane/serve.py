@@ -20,6 +20,7 @@ from typing import NoReturn
 from portal.demo.launcher import Stopped, stoppable
 from portal.processes import CouldNotStart, die_with, last_words
 from tests.controlplane import fleet, plane
+from tests.controlplane.kueue import manager
 
 READY = "ready.json"
 LOOK = 0.2  # seconds between two looks at the children
@@ -31,7 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
     die_with(os.getppid(), signal.SIGTERM)
     os.umask(0o077)  # keys and tokens lie in the folder
     try:
-        with stoppable(), served(options.folder.resolve(), with_fleet=options.fleet == "demo") as site:
+        with stoppable(), served(options.folder.resolve(), options.fleet == "demo", options.kueue) as site:
             print(f"ready {site.plane.server}", flush=True)
             stay(site)
     except Stopped:
@@ -45,15 +46,20 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="tests.controlplane.serve", description=__doc__)
     parser.add_argument("folder", type=Path, help="for its logs, keys and ready.json")
     parser.add_argument("--fleet", choices=("demo", "none"), default="demo", help="whose machines are played")
+    parser.add_argument("--kueue", action="store_true", help="run Kueue beside it")
     return parser.parse_args(arguments)
 
 
 @contextmanager
-def served(folder: Path, *, with_fleet: bool) -> Iterator[fleet.Site]:
+def served(folder: Path, with_fleet: bool, with_kueue: bool) -> Iterator[fleet.Site]:
     """The control plane while ready.json tells of it. Raises CouldNotStart."""
     ready = folder / READY
     ready.unlink(missing_ok=True)
-    with fleet.running(folder) as site, fleet.played(site, "served") if with_fleet else nullcontext():
+    with (
+        fleet.running(folder) as site,
+        manager.running(site.plane) if with_kueue else nullcontext(),
+        fleet.played(site, "served") if with_fleet else nullcontext(),
+    ):
         announce(ready, site)
         try:
             yield site

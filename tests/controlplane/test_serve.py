@@ -19,6 +19,7 @@ import pytest
 from portal.processes import spawn, stop, wait_until
 from scheduling.cluster.client import Connection, Session
 from scheduling.cluster.port import ClusterError
+from tests.controlplane.kueue.yardstick import admission
 from tests.controlplane.serve import READY, parse
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -96,6 +97,19 @@ def test_it_ends_with_its_parent_and_begins_without_a_fleet(folder: Path) -> Non
 
 def test_it_serves_the_demos_fleet_unless_told_otherwise() -> None:
     assert (parse(["x"]).fleet, parse(["x", "--fleet", "none"]).fleet) == ("demo", "none")
+
+
+@pytest.mark.controlplane
+@pytest.mark.timeout(120)
+def test_kueue_runs_beside_it_if_asked_for(folder: Path) -> None:
+    with serving(folder, "--fleet", "none", "--kueue") as (_, told):
+        admin = Connection(
+            told["server"],
+            certificate_file=told["admin_certificate"],
+            key_file=told["admin_key"],
+            authority_file=told["authority_file"],
+        )
+        assert admission(admin, jobs=2, queues=1, tidy=False).jobs == 2
 
 
 def test_where_nothing_can_be_built_it_says_so_in_one_sentence(folder: Path) -> None:

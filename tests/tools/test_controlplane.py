@@ -25,7 +25,13 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     for variable in ("KUBEBUILDER_ASSETS", "KUEUE_ASSETS"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setattr(controlplane, "CACHE", tmp_path / "cache")
+
+    def keep_documents(_go: str, wanted: Program, folder: Path) -> None:
+        if wanted.documents:
+            controlplane.documents_of(folder / wanted.name).mkdir(exist_ok=True)
+
     monkeypatch.setattr(controlplane, "compile_packages", compile_packages)
+    monkeypatch.setattr(controlplane, "keep_documents", keep_documents)
     monkeypatch.setattr(controlplane.shutil, "which", lambda _name: "/usr/bin/go")
     return packages
 
@@ -93,9 +99,20 @@ def test_a_ready_kueue_is_used_and_nothing_is_built(
 ) -> None:
     monkeypatch.setenv("KUEUE_ASSETS", str(tmp_path / "assets"))
     program(tmp_path / "assets" / "kueue")
+    (tmp_path / "assets" / "kueue-documents").mkdir()
 
     assert controlplane.programs(KUEUE) == {"kueue": tmp_path / "assets" / "kueue"}
     assert built == []
+
+
+def test_a_kueue_without_its_documents_is_not_ready(
+    built: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUEUE_ASSETS", str(tmp_path / "assets"))
+    program(tmp_path / "assets" / "kueue")
+
+    assert controlplane.programs(KUEUE)["kueue"].parent != tmp_path / "assets"
+    assert built == ["sigs.k8s.io/kueue/cmd/kueue"]
 
 
 def test_without_go_a_missing_kueue_names_its_own_variable(built: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
