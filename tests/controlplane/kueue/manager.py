@@ -37,6 +37,7 @@ CERTIFICATES = b"/etc/kueue/metrics/certs"  # where it looks for the metrics' ce
 HERE = b"./certs".ljust(len(CERTIFICATES), b"/")
 CONVERTED = ("clusterqueues", "cohorts", "localqueues", "workloads", "multikueueclusters")
 CONFLICT, NOT_FOUND = 409, 404
+TRIES = 3  # the API server may serve its kinds and not yet tell of them, and then Kueue ends
 
 
 @contextmanager
@@ -52,7 +53,13 @@ def running(plane: ControlPlane) -> Iterator[None]:
         port = free_port()
         install(door, documents_of(program), f"https://127.0.0.1:{port}", plane.papers.authority.read_bytes())
         (folder / "kubeconfig").write_text(json.dumps(kubeconfig(plane, token_of(door))), encoding="utf-8")
-        start(plane, program, port)
+        for attempt in range(TRIES):
+            try:
+                start(plane, program, port)
+                break
+            except CouldNotStart:
+                if attempt == TRIES - 1:
+                    raise
         hooks = webhooks(documents_of(program), f"https://127.0.0.1:{port}", plane.papers.authority.read_bytes())
         for document in hooks:
             put(door, document)
@@ -82,6 +89,7 @@ def install(door: Session, documents: Path, address: str, authority: bytes) -> N
         put(door, document)
     for kind in KINDS:
         until(lambda kind=kind: answers(door, f"{GROUP}/{kind}"), f"Kueue's {kind} are not served")
+    until(lambda: set(KINDS) <= discovered(door), "The API server does not tell of Kueue's kinds")
 
 
 def start(plane: ControlPlane, program: Path, port: int) -> None:
@@ -95,8 +103,8 @@ def start(plane: ControlPlane, program: Path, port: int) -> None:
     words: list[str | Path] = [portable(program, folder), "--config", folder / "config.yaml"]
     words += ["--kubeconfig", folder / "kubeconfig", "--feature-gates=VisibilityOnDemand=false"]
     process = launch(plane, "kueue", words, folder=folder)
-    address = f"http://127.0.0.1:{health}/readyz"
-    wait_until(lambda: says_ready(address), process, what="Kueue", log=log_of(plane, "kueue"), patience=PATIENCE)
+    log, address = log_of(plane, "kueue"), f"http://127.0.0.1:{health}/readyz"
+    wait_until(lambda: says_ready(address), process, what="Kueue", log=log, patience=PATIENCE)
 
 
 def portable(program: Path, folder: Path) -> Path:
@@ -214,6 +222,10 @@ def token_of(door: Session) -> str:
     path = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{ACCOUNT}/token"
     token: str = json.loads(door.ask("POST", path, body=body))["status"]["token"]
     return token
+
+
+def discovered(door: Session) -> set[str]:
+    return {one["name"] for one in json.loads(door.ask("GET", GROUP))["resources"]}
 
 
 def says_ready(address: str) -> bool:
