@@ -91,6 +91,13 @@ def programs(wanted: tuple[Program, ...] = PROGRAMS) -> dict[str, Path]:
     return found | {one.name: folder / one.name for one in own}
 
 
+def lacking(wanted: tuple[Program, ...] = PROGRAMS) -> list[str]:
+    """The names of the programs that would have to be built first."""
+    assets = os.environ.get(ASSETS.get(wanted, ""), "")
+    folders = [CACHE / fingerprint(wanted), *([Path(assets)] if assets else [])]
+    return [one.name for one in wanted if not any(runs(folder / one.name) for folder in folders)]
+
+
 def build(wanted: list[Program], folder: Path) -> None:
     """Build the programs into the folder, each as a whole or not at all; then forget what older pins had built."""
     go = shutil.which("go")

@@ -42,6 +42,10 @@ POOLS = (
     ),
 )  # fmt: skip
 
+SHORT_LIMITS = {  # where time cannot run fast: of the pool that sleeps at zero
+    "a100-burst": {"idle_minutes": 1, "empty_minutes": 0},
+}
+
 GRANTS = (  # team, model, cards; a parent comes before its children
     ("meridian", H100, 22), ("meridian", A10G, 12), ("meridian", A100, 10),
     ("perception", H100, 12), ("perception", A10G, 6), ("perception", A100, 4),

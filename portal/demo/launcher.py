@@ -1,8 +1,10 @@
 """Starts the whole product on this machine as children of one process, and ends all of it.
 
-The children, in the order in which they start: the message server (Valkey), the simulated cluster, the portal
-(uvicorn) and one worker with its beat (Celery); before the portal, one child makes the tables and their history. Each
-has a session of its own, says what it has to say into a log file, and dies with this process. Knows no Django.
+The children, in the order in which they start: the message server (Valkey), the cluster, the portal (uvicorn) and one
+worker with its beat (Celery); before the portal, one child makes the tables and their history. Each has a session of
+its own, says what it has to say into a log file, and dies with this process. Knows no Django.
+
+The cluster is simulated, on a clock that runs fast, or a real control plane, whose objects bear the wall clock's time.
 """
 
 from __future__ import annotations
@@ -23,11 +25,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from portal.demo.place import HOST, Place, read_place, write_place
 from portal.processes import CouldNotStart, free_port, last_words, spawn, start_valkey
 from tenants.clock import Pace, set_rate, write_pace
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-HOST = "127.0.0.1"
+SIMULATED, CONTROL_PLANE = "simulated", "controlplane"
+CLUSTERS = (SIMULATED, CONTROL_PLANE)
+REAL_TIME = 1.0
 MARK = ".berth-demo"  # in every folder that a demo has made: only such a folder is emptied
 CALM = 1.0  # the rate while the children start: the fleet stands still until somebody can watch it
 PATIENCE = 50.0  # seconds for the start of everything
@@ -58,7 +63,8 @@ class Demo:
     port: int
     rate: float
     quick: Mapping[str, str] = field(default_factory=dict)  # further settings, for whoever drives it
-    cluster_port: int = field(default_factory=free_port)
+    cluster: str = SIMULATED
+    cluster_port: int = field(default_factory=free_port)  # of the simulated one
     children: list[Child] = field(default_factory=list)
     environment: dict[str, str] = field(default_factory=dict)
 
@@ -68,7 +74,25 @@ class Demo:
 
     @property
     def cluster_url(self) -> str:
-        return f"http://{HOST}:{self.cluster_port}"
+        return self.place.server
+
+    @property
+    def is_real(self) -> bool:
+        """Whether its time is the wall clock's."""
+        return self.cluster == CONTROL_PLANE
+
+    @property
+    def place_file(self) -> Path:
+        """Says where the cluster is; a control plane writes it itself, once it is up."""
+        return self.folder / "controlplane" / "ready.json" if self.is_real else self.folder / "cluster.json"
+
+    @property
+    def place(self) -> Place:
+        """Raises CouldNotStart before the cluster has said where it is."""
+        found = read_place(self.place_file)
+        if found is None:
+            raise CouldNotStart(f"The cluster has not said where it is; see {self.logs}.")
+        return found
 
     @property
     def clock(self) -> Path:
@@ -115,23 +139,34 @@ def running(demo: Demo) -> Iterator[Demo]:
 def start(demo: Demo) -> None:
     """Start everything; returns when the portal answers. Raises CouldNotStart with what a child said last."""
     demo.logs.mkdir(parents=True, exist_ok=True)
-    wall = datetime.now(UTC)
-    write_pace(demo.clock, Pace(wall=wall, simulated=wall, rate=CALM))
+    if not demo.is_real:
+        wall = datetime.now(UTC)
+        write_pace(demo.clock, Pace(wall=wall, simulated=wall, rate=CALM))
     server, address = start_valkey(demo.logs)
     demo.children.append(Child("messages", server, demo.logs / "valkey.log"))
     demo.environment = environment(demo, address)
     write_environment(demo)
-    add(demo, "cluster", "-m", "scheduling.cluster.simulated", "--port", str(demo.cluster_port))
+    add_cluster(demo)
     make_tables(demo)
     add(demo, "portal", *portal_words(demo))
     add(demo, "worker", "-m", "celery", "-A", "portal", "worker", "-B", *WORKER)
     wait(demo, lambda: answers(f"{demo.url}/ready"), "The portal was")
-    set_rate(demo.clock, demo.rate)
+    if not demo.is_real:
+        set_rate(demo.clock, demo.rate)
+
+
+def add_cluster(demo: Demo) -> None:
+    if demo.is_real:
+        folder = demo.place_file.parent
+        add(demo, "cluster", "-m", "tests.controlplane.serve", str(folder), "--delays", "watchable")
+        return
+    add(demo, "cluster", "-m", "scheduling.cluster.simulated", "--port", str(demo.cluster_port))
+    write_place(demo.place_file, Place(f"http://{HOST}:{demo.cluster_port}"))
 
 
 def make_tables(demo: Demo) -> None:
     """The tables and their history, by a child that ends when they are there."""
-    child = launch(demo, "tables", "-m", "portal.demo.prepare", demo.cluster_url)
+    child = launch(demo, "tables", "-m", "portal.demo.prepare", str(demo.place_file))
     try:
         wait(demo, lambda: ended_well(child), "The tables were")
     finally:
@@ -153,7 +188,7 @@ def environment(demo: Demo, redis_url: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
     return {
         **kept,
-        "BERTH_CLOCK": str(demo.clock),
+        **({} if demo.is_real else {"BERTH_CLOCK": str(demo.clock)}),
         "BERTH_DEMO": "true",
         "BERTH_FOLDER": str(demo.folder),
         "BERTH_URL": demo.url,
@@ -210,14 +245,6 @@ def ended_well(child: Child) -> bool:
     if status:
         raise CouldNotStart(f"Making the {child.name} ended with {status}. {last_words(child.log)}")
     return status is not None
-
-
-def listens(port: int) -> bool:
-    try:
-        socket.create_connection((HOST, port), timeout=1).close()
-    except OSError:
-        return False
-    return True
 
 
 def answers(url: str) -> bool:

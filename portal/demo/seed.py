@@ -20,6 +20,7 @@ from django.db import transaction
 from portal.demo import estate, people, rows
 from portal.demo.fleet import Fault, Past, guest, machines
 from portal.demo.history import Setting, write_history
+from portal.demo.place import Place
 from scheduling.cluster.port import Observation
 from scheduling.connect import port_for
 from scheduling.handover import hand_over
@@ -75,14 +76,14 @@ OPENINGS = (
 )  # fmt: skip
 
 
-def seed(now: datetime, zone: ZoneInfo, server: str) -> None:
-    """Write everything. `now` is where the history ends; `server` is the address of the running cluster."""
+def seed(now: datetime, zone: ZoneInfo, place: Place) -> None:
+    """Write everything. `now` is where the history ends; `place` is where the running cluster is."""
     since = estate.beginning(now, zone)
     with transaction.atomic():
         crew = make_people(now)
         teams = make_teams(crew, now)
         give_grants(crew, teams, now)
-        cluster = make_cluster(server, now)
+        cluster = make_cluster(place, now)
         flavors = make_flavors(cluster)
         publish_prices(crew["omar"], flavors, since, now, zone)
     seen = look(cluster, now)
@@ -145,8 +146,16 @@ def give_grants(crew: Mapping[str, User], teams: Mapping[str, Team], now: dateti
     )
 
 
-def make_cluster(server: str, now: datetime) -> Cluster:
-    cluster = Cluster.objects.create(name=estate.CLUSTER, server=server, created_at=now - FOUNDED)
+def make_cluster(place: Place, now: datetime) -> Cluster:
+    """A cluster with a token is a real one, whose minutes last a minute."""
+    cluster = Cluster.objects.create(
+        name=estate.CLUSTER,
+        server=place.server,
+        token_file=place.token_file,
+        authority_file=place.authority_file,
+        created_at=now - FOUNDED,
+    )
+    limits = estate.SHORT_LIMITS if place.token_file else {}
     NodePool.objects.bulk_create(
         NodePool(
             cluster=cluster,
@@ -163,7 +172,7 @@ def make_cluster(server: str, now: datetime) -> Cluster:
             max_nodes=fact.max_nodes,
             layout=fact.layout,
             layouts=list(fact.layouts),
-            empty_minutes=fact.empty_after // td(minutes=1),
+            **{"empty_minutes": fact.empty_after // td(minutes=1), **limits.get(fact.name, {})},
         )
         for fact in estate.POOLS
     )

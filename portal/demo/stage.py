@@ -47,8 +47,9 @@ class Stage:
         self.figures[name] = max(seconds, self.figures.get(name, 0.0))
 
     def hurry(self, rate: float) -> None:
-        """So many simulated seconds pass per second from now on."""
-        set_rate(self.demo.clock, rate)
+        """So many simulated seconds pass per second from now on. The time of a real control plane cannot be hurried."""
+        if not self.demo.is_real:
+            set_rate(self.demo.clock, rate)
 
     def now(self) -> datetime:
         return datetime.fromisoformat(self.robin.get("/api/v1/me/").data["now"])

@@ -60,7 +60,7 @@ def tell(
         teller.run("The portal starts and offers four people", lambda: arrive(stage, begun))
         if not teller.failed:
             stage.ear = opened.enter_context(listening(stage.robin))
-        for name, scene in scenes():
+        for name, scene in scenes(real=demo.is_real):
             teller.run(name, lambda scene=scene: scene(stage))  # type: ignore[misc]
     return teller.steps, stage.figures
 
@@ -69,8 +69,14 @@ def cast() -> list[str]:
     return [*(guise.username for guise in people.FOUR), SECOND_LEAD]
 
 
-def scenes() -> Sequence[tuple[str, Scene]]:
-    return (*working.SCENES, *money.SCENES, ("Tables, cluster and ledger agree", agree))
+def scenes(*, real: bool = False) -> Sequence[tuple[str, Scene]]:
+    """In their order. On a real control plane a minute lasts a minute, and the money is read while it passes."""
+    end = ("Tables, cluster and ledger agree", agree)
+    if real:
+        first = (*working.BEGINNING, working.METER, working.CUT, working.WALLS, *money.SCENES)
+        return (*first, ("A quiet minute", working.the_quiet), working.WAKING, end)
+    first = (*working.BEGINNING, working.CUT, working.METER)
+    return (*first, ("Ninety quiet minutes", working.the_quiet), working.WAKING, working.WALLS, *money.SCENES, end)
 
 
 def arrive(stage: Stage, begun: float) -> str:

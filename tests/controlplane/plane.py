@@ -8,6 +8,7 @@ pods and kubelets need no ports. Everything ends with the process that started i
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import signal
 import subprocess
@@ -32,6 +33,7 @@ RULES = ROOT / "deploy" / "rbac.yaml"
 CRDS = ROOT / "tests" / "data" / "crds" / "cluster-api"
 NAMESPACES = ("gpu-operator", "fleet")
 MONITOR = ["--node-monitor-period=500ms", "--node-monitor-grace-period=6s"]  # a silent kubelet is noticed in seconds
+LONGEST_SOCKET = 100  # bytes of a Unix socket's path, with some to spare
 PATIENCE = 60.0  # on a machine that is busy with other things
 USERS = {  # name -> group
     "admin": "system:masters",
@@ -95,8 +97,10 @@ def prepare(folder: Path) -> ControlPlane:
     tokens = {user: secrets.token_hex(16) for user in USERS}
     rows = [f'{tokens[user]},{user},{user},"{group}"' for user, group in USERS.items()]
     (folder / "tokens.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
-    papers = make_papers(folder / "papers")
-    return ControlPlane(folder, f"https://127.0.0.1:{free_port()}", papers, folder / "egress.sock", tokens)
+    egress = folder / "egress.sock"
+    if len(os.fsencode(egress)) > LONGEST_SOCKET:
+        raise CouldNotStart(f"The path of {folder} is too long for a socket in it; choose a shorter folder.")
+    return ControlPlane(folder, f"https://127.0.0.1:{free_port()}", make_papers(folder / "papers"), egress, tokens)
 
 
 # Processes

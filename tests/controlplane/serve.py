@@ -19,10 +19,23 @@ from typing import NoReturn
 
 from portal.demo.launcher import Stopped, stoppable
 from portal.processes import CouldNotStart, die_with, last_words
+from scheduling.cluster.simulated import Delays
 from tests.controlplane import fleet, plane
 from tests.controlplane.kueue import manager
 
 READY = "ready.json"
+WATCHABLE = Delays(  # seconds of the wall clock: a minute's patience is enough for all of it, and each step is seen
+    node_provisioning=3,
+    gpu_advertised=1,
+    node_removal=1,
+    image_pull=1,
+    image_present=0.5,
+    container_start=0.5,
+    termination=0.5,
+    mig_notice=0.5,
+    mig_cut=3,
+)
+DELAYS = {"quick": fleet.QUICK, "watchable": WATCHABLE}
 LOOK = 0.2  # seconds between two looks at the children
 
 
@@ -32,7 +45,8 @@ def main(arguments: list[str] | None = None) -> int:
     die_with(os.getppid(), signal.SIGTERM)
     os.umask(0o077)  # keys and tokens lie in the folder
     try:
-        with stoppable(), served(options.folder.resolve(), options.fleet == "demo", options.kueue) as site:
+        delays = DELAYS[options.delays] if options.fleet == "demo" else None
+        with stoppable(), served(options.folder.resolve(), delays, options.kueue) as site:
             print(f"ready {site.plane.server}", flush=True)
             stay(site)
     except Stopped:
@@ -46,19 +60,20 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="tests.controlplane.serve", description=__doc__)
     parser.add_argument("folder", type=Path, help="for its logs, keys and ready.json")
     parser.add_argument("--fleet", choices=("demo", "none"), default="demo", help="whose machines are played")
+    parser.add_argument("--delays", choices=DELAYS, default="quick", help="of its machines")
     parser.add_argument("--kueue", action="store_true", help="run Kueue beside it")
     return parser.parse_args(arguments)
 
 
 @contextmanager
-def served(folder: Path, with_fleet: bool, with_kueue: bool) -> Iterator[fleet.Site]:
-    """The control plane while ready.json tells of it. Raises CouldNotStart."""
+def served(folder: Path, delays: Delays | None, with_kueue: bool) -> Iterator[fleet.Site]:
+    """The control plane while ready.json tells of it; without delays there are no machines. Raises CouldNotStart."""
     ready = folder / READY
     ready.unlink(missing_ok=True)
     with (
         fleet.running(folder) as site,
         manager.running(site.plane) if with_kueue else nullcontext(),
-        fleet.played(site, "served") if with_fleet else nullcontext(),
+        fleet.played(site, "served", delays) if delays else nullcontext(),
     ):
         announce(ready, site)
         try:

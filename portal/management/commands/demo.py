@@ -16,7 +16,19 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from portal.demo import people
-from portal.demo.launcher import Demo, Stopped, check_port, empty_folder, running, stay, stoppable
+from portal.demo.launcher import (
+    CLUSTERS,
+    CONTROL_PLANE,
+    REAL_TIME,
+    SIMULATED,
+    Demo,
+    Stopped,
+    check_port,
+    empty_folder,
+    running,
+    stay,
+    stoppable,
+)
 from portal.demo.tell import outcome, step_line
 from portal.processes import CouldNotStart, free_port
 from tenants.clock import MAX_RATE
@@ -35,17 +47,32 @@ class Command(BaseCommand):
             "--port", type=int, default=None, help="of the portal on 127.0.0.1 (8000; --once: a free one)"
         )
         parser.add_argument("--folder", type=Path, help="for tables and logs; emptied first, and kept afterwards")
-        parser.add_argument("--rate", type=float, default=60.0, help="simulated seconds per second (60)")
+        parser.add_argument("--rate", type=float, default=None, help="simulated seconds per second (60)")
+        parser.add_argument(
+            "--cluster", choices=CLUSTERS, default=SIMULATED, help="simulated, or a real control plane in real time"
+        )
         parser.add_argument("--once", action="store_true", help="drive the whole story without a browser, then end")
         parser.add_argument("--json", action="store_true", help="say it in JSON on standard output")
 
     def handle(self, *_: Any, **options: Any) -> None:
         sys.exit(self.run(**options))
 
-    def run(self, *, port: int | None, folder: Path | None, rate: float, once: bool, json: bool, **_: Any) -> int:
+    def run(
+        self,
+        *,
+        port: int | None,
+        folder: Path | None,
+        rate: float | None,
+        once: bool,
+        json: bool,
+        cluster: str,
+        **_: Any,
+    ) -> int:
         try:
+            check_cluster(cluster)
             with stoppable(), workplace(folder) as place:
-                demo = Demo(place, chosen_port(port, once=once), checked_rate(rate), quick=QUICK if once else {})
+                pace, quick = checked_rate(rate, cluster), QUICK if once else {}
+                demo = Demo(place, chosen_port(port, once=once), pace, quick=quick, cluster=cluster)
                 return self.tell(demo, as_json=json) if once else self.show(demo, as_json=json)
         except CouldNotStart as fault:
             self.stderr.write(str(fault))
@@ -106,7 +133,21 @@ def chosen_port(port: int | None, *, once: bool) -> int:
     return wanted
 
 
-def checked_rate(rate: float) -> float:
+def check_cluster(cluster: str) -> None:
+    """Raises CouldNotStart where the control plane's programs are not there: nobody waits minutes for a demo."""
+    from tools.controlplane import lacking  # noqa: PLC0415 (of the project's checkout, for this one kind of demo)
+
+    if cluster == CONTROL_PLANE and (missing := lacking()):
+        raise CouldNotStart(f"{', '.join(missing)} have not been built yet: make controlplane builds them, once.")
+
+
+def checked_rate(rate: float | None, cluster: str) -> float:
+    if cluster == CONTROL_PLANE:
+        if rate not in {None, REAL_TIME}:
+            raise CouldNotStart(f"--rate is {rate:g}, but a real control plane lives in real time; leave it out.")
+        return REAL_TIME
+    if rate is None:
+        return 60.0
     if not 0 < rate <= MAX_RATE:
         raise CouldNotStart(
             f"--rate is {rate:g}; choose more than 0 and at most {MAX_RATE:g} simulated seconds a second."
@@ -126,17 +167,24 @@ def welcome(demo: Demo, seconds: float) -> str:
         f"Started in {seconds} s. Open {demo.url} and be one of four invented people:",
         *guises,
         f"The log-in page offers them; by name, each one's password is {people.PASSWORD}.",
-        f"Simulated time passes {demo.rate:g} times as fast as yours; Omar can change that. Logs: {demo.logs}",
+        f"{pace_words(demo)} Logs: {demo.logs}",
         f"Other commands look at it after: . {demo.folder}/environment",
         "Ctrl-C ends all of it.",
     ]
     return "\n".join(lines)
 
 
+def pace_words(demo: Demo) -> str:
+    if demo.is_real:
+        return "The cluster is a real control plane, in real time; its machines are played, and quick."
+    return f"Simulated time passes {demo.rate:g} times as fast as yours; Omar can change that."
+
+
 def facts(demo: Demo, seconds: float) -> dict[str, Any]:
     return {
         "url": demo.url,
         "folder": str(demo.folder),
+        "cluster": demo.cluster,
         "rate": demo.rate,
         "seconds": seconds,
         "password": people.PASSWORD,

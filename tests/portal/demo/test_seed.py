@@ -16,6 +16,7 @@ import pytest
 from django.db import transaction
 
 from portal.demo import estate, people, seed
+from portal.demo.place import Place
 from scheduling.cluster.simulated import ManualClock, SimulatedCluster, fleet_documents
 from scheduling.connect import forget_ports, port_for
 from scheduling.consistency import Look, run_checks
@@ -65,7 +66,7 @@ def _tables(django_db_setup: None, django_db_blocker: Any) -> Iterator[Seeded]:
     """Seeding takes seconds, so it is done once; each test's own changes are rolled back to here."""
     simulation = SimulatedCluster(fleet_documents(), clock=ManualClock(NOW))
     with django_db_blocker.unblock(), transaction.atomic(), simulation.serve() as url:
-        seed.seed(NOW, house.zone(), url)
+        seed.seed(NOW, house.zone(), Place(url))
         yield Seeded(simulation, Cluster.objects.get())
         forget_ports()
         transaction.set_rollback(True)

@@ -15,6 +15,7 @@ import pytest
 
 from portal.demo.launcher import ROOT
 from portal.demo.money import check_table
+from portal.demo.place import Place
 from portal.demo.story import Teller, scenes
 from portal.demo.tell import Step, outcome, step_line
 from portal.demo.visitor import DidNotHappen, Visitor, expect, until
@@ -118,7 +119,7 @@ def test_a_pod_is_ready_when_it_says_so_and_is_not_going() -> None:
 
 
 def test_the_witness_sees_the_pod_that_runs(door: str) -> None:
-    witness = Witness(door, "some-workload")
+    witness = Witness(Place(door), "some-workload")
     until(lambda: witness.ran_at, "The pod's running")
     witness.stop()
 
