@@ -1,9 +1,11 @@
 # The verbs of the project. Each does its own set-up: a fresh clone needs Python 3.11+, make and a package index.
 #   make demo                      the whole product on this machine; ARGS="--port 9000" passes on
+#   make demo CLUSTER=controlplane the same before a real Kubernetes control plane, in real time
 #   make test                      every test; ARGS="-k quota" passes on to pytest
 #   make test-cluster              the cluster's tests on a real Kubernetes control plane, built once from Go modules
 PYTHON ?= python3
 ARGS ?=
+CLUSTER ?= simulated
 BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -18,7 +20,7 @@ setup:
 
 demo:
 	@$(PYTHON) tools/setup.py run
-	@exec $(BIN)/python manage.py demo $(ARGS)
+	@exec $(BIN)/python manage.py demo --cluster $(CLUSTER) $(ARGS)
 
 test:
 	@$(PYTHON) tools/setup.py test

@@ -47,9 +47,9 @@ def test_before_the_cluster_has_said_where_it_is_nobody_guesses(tmp_path: Path) 
         _ = Demo(tmp_path, 1, 1.0, cluster=CONTROL_PLANE).place
 
 
-@pytest.mark.parametrize(("cluster", "simulated"), [(SIMULATED, True), (CONTROL_PLANE, False)])
-def test_only_beside_a_simulated_cluster_the_clock_is_our_own(tmp_path: Path, cluster: str, simulated: bool) -> None:
-    found = launcher.environment(Demo(tmp_path, 1, 1.0, cluster=cluster), "redis://127.0.0.1:1/0")
+@pytest.mark.parametrize(("kind", "simulated"), [(SIMULATED, True), (CONTROL_PLANE, False)])
+def test_only_beside_a_simulated_cluster_the_clock_is_our_own(tmp_path: Path, kind: str, simulated: bool) -> None:
+    found = launcher.environment(Demo(tmp_path, 1, 1.0, cluster=kind), "redis://127.0.0.1:1/0")
 
     assert ("BERTH_CLOCK" in found) is simulated
 
