@@ -126,7 +126,12 @@ class PodDocument(Part, frozen=True, kw_only=True):
     status: PodStatus = PodStatus()
 
 
+class PodTemplate(Part, frozen=True, kw_only=True):
+    spec: PodSpec = PodSpec()
+
+
 class ObjectSpec(Part, frozen=True, kw_only=True):
+    template: PodTemplate | None = None
     replicas: int | None = None
     parallelism: int | None = None
     suspend: bool | None = None

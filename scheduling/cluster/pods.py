@@ -41,7 +41,7 @@ def pod_fact(pod: PodDocument) -> PodFact:
         phase=status.phase or "Unknown",
         ready=any(item.type == "Ready" and item.status == "True" for item in status.conditions or ()),
         workload=workload_of(meta.labels),
-        requests={resource: number for resource, number in asked.items() if resource not in NATIVE and number},
+        requests=extended(asked),
         cpu_milli=asked.get("cpu", 0),
         memory_mib=asked.get("memory", 0),
         created_at=when(meta.creation_timestamp),
@@ -53,6 +53,11 @@ def pod_fact(pod: PodDocument) -> PodFact:
         message=message_of(pod, main),
         exit_code=ended.exit_code if ended else None,
     )
+
+
+def extended(asked: Requests) -> Requests:
+    """The extended resources of them, as cards."""
+    return {resource: number for resource, number in asked.items() if resource not in NATIVE and number}
 
 
 def workload_of(found: Strings | None) -> UUID | None:

@@ -26,7 +26,7 @@ from scheduling.cluster.documents import (
     decoded,
     text,
 )
-from scheduling.cluster.pods import pod_fact, workload_of
+from scheduling.cluster.pods import extended, pod_fact, requests_of, workload_of
 from scheduling.cluster.port import PoolSize
 from scheduling.cluster.quantities import BadQuantity, mib, milli
 from scheduling.cluster.times import when
@@ -322,12 +322,19 @@ def object_fact(found: ObjectDocument, kind: str = "") -> ObjectFact | None:
         replicas=wished_pods(found, kind or found.kind),
         generation=attempt_of(meta.annotations),
         deleting_since=when(meta.deletion_timestamp),
+        requests=pod_requests(found),
         complete=is_true(complete),
         failed=is_true(failed),
         reason=(last.reason or "") if last else "",
         message=(last.message or "") if last else "",
         finished_at=when(found.status.completion_time) or (when(last.last_transition_time) if last else None),
     )
+
+
+def pod_requests(found: ObjectDocument) -> Mapping[str, int] | None:
+    """What each of its pods asks for; None when it does not say."""
+    template = found.spec.template
+    return extended(requests_of(PodDocument(spec=template.spec))) if template else None
 
 
 def wished_pods(found: ObjectDocument, kind: str) -> int:

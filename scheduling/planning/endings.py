@@ -9,7 +9,7 @@ from scheduling.planning import pods as ask
 from scheduling.planning.facts import Desired, Kind, ObjectFact, Phase, Reason, WorkloadFact
 from scheduling.planning.look import Look, Move
 from scheduling.planning.retries import try_again
-from scheduling.planning.wording import length, sentence
+from scheduling.planning.wording import instant, length, sentence
 
 ARRIVAL_GRACE = td(seconds=60)  # a put that we have not seen yet
 STALE_GRACE = td(seconds=15)  # a list may be a little older than what we already saw
@@ -64,7 +64,15 @@ def removed(look: Look) -> Move | None:
     reason, text = _stop_words(look)
     if look.holding:
         return look.step(Phase.STOPPING, reason, text, at=_first_deletion(look))
-    return look.step(Phase.ENDED, reason, text, at=_last_end(look))
+    at = _last_end(look)
+    return look.step(Phase.ENDED, reason, f"{text}{unseen_words(look, at)}", at=at or look.seen_before)
+
+
+def unseen_words(look: Look, at: datetime | None) -> str:
+    """For an end that nobody saw: from when on it is not counted any more."""
+    if at is not None or look.seen_before is None:
+        return ""
+    return f" Nobody saw when: the cluster could not be reached. It counts until {instant(look.seen_before)}."
 
 
 def _being_removed(look: Look) -> Move | None:

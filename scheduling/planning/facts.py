@@ -91,6 +91,7 @@ class Reason(StrEnum):
     SUCCEEDED = "Succeeded"
     FAILED = "Failed"
     REMOVED_OUTSIDE = "RemovedOutside"
+    CHANGED_OUTSIDE = "ChangedOutside"
     DENIED = "Denied"
     WOKEN = "Woken"
 
@@ -216,6 +217,7 @@ class ObjectFact:
     replicas: int  # wished replicas or parallelism
     generation: int  # our attempt number, from our annotation
     deleting_since: datetime | None
+    requests: Mapping[str, int] | None = None  # extended resources of one pod of it; None when nobody says
     complete: bool = False
     failed: bool = False
     reason: str = ""

@@ -43,6 +43,7 @@ class Look:
     now: datetime
     nodes: Mapping[str, NodeFact] | None  # None: nobody looked at the nodes
     complete: bool
+    seen_before: datetime | None = None  # when it was last seen, if nobody could look for a while; None: just before
 
     @property
     def age(self) -> td:

@@ -66,6 +66,7 @@ def observed(
     *,
     nodes: Mapping[str, NodeFact] | None = None,
     complete: bool = True,
+    seen_before: datetime | None = None,
 ) -> Move | None:
     """What the cluster shows of this workload means this; None: nothing new.
 

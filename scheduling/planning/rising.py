@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import timedelta as td
 
 from scheduling.planning import pods as ask
+from scheduling.planning.endings import unseen_words
 from scheduling.planning.facts import Kind, Phase, PodFact, Reason
 from scheduling.planning.look import Look, Move
 from scheduling.planning.retries import try_again
@@ -25,7 +26,10 @@ def lost(look: Look) -> Move | None:
     text = _loss(look)
     if not text:
         return None
-    return look.step(Phase.WAITING, Reason.NODE_LOST, f"{text} It is placed again on another node.")
+    unseen = unseen_words(look, None)
+    return look.step(
+        Phase.WAITING, Reason.NODE_LOST, f"{text} It is placed again on another node.{unseen}", at=look.seen_before
+    )
 
 
 def _loss(look: Look) -> str:

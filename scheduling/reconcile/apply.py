@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from datetime import timedelta as td
 from functools import cached_property, partial, singledispatch
 from uuid import UUID
 
@@ -35,13 +36,17 @@ from scheduling.planning.actions import (
 from scheduling.planning.facts import Desired, Kind, NodeFact, ObjectFact, Phase, PodFact, Reason
 from scheduling.planning.pods import holds
 from scheduling.planning.retries import MOST_FAILURES, back_off
+from scheduling.planning.wording import instant
 from scheduling.reconcile import launch, reserve
+from scheduling.reconcile.drift import drifts
 from scheduling.reconcile.lease import Lease, LeaseLost
 from scheduling.reconcile.observe import Look
 from scheduling.reconcile.steps import Found, arrived, found_in
 from scheduling.snapshot import stopping_to
 
+PUT_PATIENCE = td(minutes=1)  # with a cluster that answers and does not take it, until the place is given back
 MOST_DEATHS = 2  # of workers in one put of a workload, before it has to wait as after a failure
+WHY_IT_PAUSES = (Reason.BACKING_OFF, Reason.POD_LOST, Reason.REJECTED_BY_NODE)
 NOT_ITS_FAULT = (LeaseLost, OperationalError, InterfaceError)  # these end the look
 
 log = logging.getLogger(__name__)
@@ -116,6 +121,7 @@ def repairs(hands: Hands) -> Iterator[tuple[str, Callable[[], bool]]]:
             yield f"clear the last attempt of {row.name}", partial(clear, row, hands)
     yield from _cuts(hands)
     yield from _leftovers(hands)
+    yield from drifts(hands)
 
 
 @singledispatch
@@ -177,6 +183,9 @@ def _(action: Resize, hands: Hands) -> bool:
 @carry_out.register
 def _(action: Note, hands: Hands) -> bool:
     row = Workload.objects.get(pk=action.workload)
+    pauses = row.not_before is not None and hands.now < row.not_before
+    if pauses and action.reason == Reason.BACKING_OFF and row.phase_reason in WHY_IT_PAUSES:
+        return False  # what its owner reads already says why, and until when
     if row.phase == Phase.WAITING:
         note(row, action.reason, action.text, hands.now)
     return False
@@ -190,6 +199,8 @@ def put(row: Workload, hands: Hands) -> bool:
         if not error.retry:
             said = f"The cluster refused it: {error}" if error.__cause__ is None else str(error)
             _give_back(row, said, hands, Reason.BACKING_OFF)
+        elif error.status is not None:
+            _not_taken(row, error, hands)
         raise
     finally:
         Workload.objects.filter(pk=row.pk).update(unfinished_puts=0)
@@ -274,12 +285,26 @@ def _blame(workload: UUID, trouble: str, hands: Hands) -> None:
         _give_back(row, trouble, hands, Reason.BACKING_OFF)
 
 
-def _give_back(row: Workload, text: str, hands: Hands, reason: Reason) -> bool:
+def _not_taken(row: Workload, error: ClusterError, hands: Hands) -> None:
+    """The cluster answers and does not take it now, as while a namespace goes: its owner is told why, and after a while
+    the place is given back. That is not the workload's fault, so it never ends by it.
+    """
+    if row.phase != Phase.PLACED:
+        return
+    if hands.now - row.phase_since < PUT_PATIENCE:
+        note(row, Reason.PLACED, f"It has a place, and the cluster does not take it yet: {error}", hands.now)
+        return
+    _give_back(row, f"The cluster does not take it: {error}", hands, Reason.BACKING_OFF, may_end=False)
+
+
+def _give_back(row: Workload, text: str, hands: Hands, reason: Reason, *, may_end: bool = True) -> bool:
     """Undo a placement that never came to be: back in line after a pause that doubles, or the end after five tries."""
-    failures = row.failures + 1
-    ends = failures >= MOST_FAILURES
-    step = Step(Phase.ENDED if ends else Phase.WAITING, Reason.FAILED if ends else reason, text, hands.now)
-    if not move(row, step, failures=failures, not_before=hands.now + back_off(failures)):
+    failures = row.failures + 1 if may_end else min(row.failures + 1, MOST_FAILURES - 1)
+    ends = may_end and failures >= MOST_FAILURES
+    until = hands.now + back_off(failures)
+    words = text if ends else f"{text} It is tried again from {instant(until)} on."
+    step = Step(Phase.ENDED if ends else Phase.WAITING, Reason.FAILED if ends else reason, words, hands.now)
+    if not move(row, step, failures=failures, not_before=until):
         return False
     Placement.objects.filter(workload=row, ended_at=None).update(ended_at=hands.now)
     return True

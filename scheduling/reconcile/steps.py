@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from datetime import timedelta as td
 from typing import Any
 from uuid import UUID
 
@@ -19,6 +20,8 @@ from scheduling.models import Cluster, Placement, Transition, Workload
 from scheduling.planning.facts import Desired, NodeFact, ObjectFact, Phase, PodFact, Reason
 from scheduling.planning.phases import Move, observed
 from scheduling.snapshot import facts_of, open_workloads
+
+BLIND = td(minutes=2)  # between two looks; less is the usual pace
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +47,28 @@ def follow(cluster: Cluster, seen: Observation, now: datetime) -> int:
     rows = list(with_last_stop(open_workloads(cluster)))
     open_placements = list(Placement.objects.filter(cluster=cluster, ended_at=None))
     placement_of = {placement.workload_id: placement for placement in open_placements}
+    blind = blind_since(cluster, seen)
     moved = 0
     for row, fact in zip(rows, facts_of(cluster, rows, open_placements), strict=True):
         if row.phase == Phase.ASLEEP:
             moved += _wake(row, now)
         elif row.phase != Phase.PLACED or arrived(row, found.objects.get(row.pk)):
             pods = found.pods.get(fact.id, ())
-            step = observed(fact, found.objects.get(fact.id), pods, now, nodes=found.nodes)
+            thing = found.objects.get(fact.id)
+            step = observed(fact, thing, pods, now, nodes=found.nodes, seen_before=blind)
             moved += step is not None and take(row, placement_of.get(fact.id), step)
     return moved
+
+
+def blind_since(cluster: Cluster, seen: Observation) -> datetime | None:
+    """When the cluster was last seen whole, if looks failed since, or nobody looked for long; else None.
+
+    What ended in between ended nobody knows when, and hours that nobody saw the end of must not be charged.
+    """
+    if cluster.seen_at is None or seen.at - cluster.seen_at < BLIND:
+        return None
+    watched = getattr(seen, "heard_at", None) is not None
+    return None if watched and not cluster.trouble else cluster.seen_at
 
 
 @transaction.atomic
