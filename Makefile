@@ -31,7 +31,7 @@ controlplane:
 
 test-cluster: controlplane
 	@$(PYTHON) tools/setup.py test
-	@$(BIN)/python -m pytest -q --cluster controlplane tests/contract tests/controlplane $(ARGS)
+	@$(BIN)/python -m tools.test_cluster $(ARGS)
 
 judge:
 	@$(PYTHON) tools/setup.py test

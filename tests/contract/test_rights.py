@@ -41,6 +41,20 @@ def test_berth_may_not(real: Rig, method: str, path: str) -> None:
     assert (refusal.status, refusal.retry) == (403, False)
 
 
+def test_a_right_in_one_namespace_says_in_which(real: Rig) -> None:
+    """The exporters' metrics: a Role of the operator's namespace, which somebody may have taken away."""
+    role = "/apis/rbac.authorization.k8s.io/v1/namespaces/gpu-operator/roles/berth-metrics"
+    node, rules = real.look().nodes[0].name, real.document(role)["rules"]
+    real.door.ask("PATCH", role, body={"rules": []}, content=MERGE)
+    try:
+        real.until(lambda _: real.port.metrics([node])[0].problem)
+        problem = real.port.metrics([node])[0].problem
+    finally:
+        real.door.ask("PATCH", role, body={"rules": rules}, content=MERGE)
+
+    assert "get pods/proxy in namespace gpu-operator (403); deploy/rbac.yaml has this right" in problem
+
+
 def test_a_token_that_nobody_knows_is_one_sentence(real: Rig, control_plane: Site) -> None:
     with KubernetesPort(control_plane.plane.connection("stolen")) as port:
         refusal = refusal_of(lambda: port.observe(NOON))
@@ -73,6 +87,9 @@ def test_a_right_that_is_missing_makes_the_look_incomplete_and_says_which(real: 
 
     (problem,) = seen.problems
     assert problem.where == "Job"
-    assert 'cannot list resource "jobs" in API group "batch"' in problem.text
+    assert problem.text == (
+        "The cluster does not let system:serviceaccount:berth-system:berth list jobs.batch in the whole cluster (403); "
+        "deploy/rbac.yaml has this right: apply it there."
+    )
     assert [found.kind for found in seen.objects] == ["StatefulSet"]
     real.until(lambda look: look.complete)
