@@ -71,8 +71,9 @@ def observed(
     """What the cluster shows of this workload means this; None: nothing new.
 
     `nodes` are all nodes, for telling whether one is lost. Without `complete`, what is missing means nothing.
+    `seen_before`: nobody could look between then and now; what ended meanwhile, nobody knows when, counts until then.
     """
-    look = Look(workload, current(workload, thing), tuple(pods), now, nodes, complete)
+    look = Look(workload, current(workload, thing), tuple(pods), now, nodes, complete, seen_before)
     for rule in RULES.get(workload.phase, ()):
         if move := rule(look):
             return move

@@ -67,7 +67,7 @@ def blind_since(cluster: Cluster, seen: Observation) -> datetime | None:
     """
     if cluster.seen_at is None or seen.at - cluster.seen_at < BLIND:
         return None
-    watched = getattr(seen, "heard_at", None) is not None
+    watched = seen.heard_at is not None
     return None if watched and not cluster.trouble else cluster.seen_at
 
 

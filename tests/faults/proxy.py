@@ -167,8 +167,8 @@ class Proxy:
                 deed = self.judge(request)
                 exchange = Exchange(self, request, writer)
                 await (exchange.deliver() if deed is None else deed.meet(exchange))
-        except (Gone, OSError, asyncio.IncompleteReadError):
-            pass  # whoever hung up knows it
+        except (Gone, OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass  # whoever hung up knows it, and at the end nobody is left
         finally:
             writer.close()
             with suppress(OSError):
