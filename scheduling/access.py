@@ -18,10 +18,13 @@ def workloads_for(stand: Standing) -> QuerySet[Workload]:
 
 
 def access_workload(stand: Standing, pk: Any, *, to: str = "read") -> Workload:
-    """The workload, if the person may `read` it, `steer` it (owner, lead, operator) or read `logs` (owner, lead)."""
+    """The workload, if the person may `read` it, `steer` it (owner, lead, operator), read `logs` (owner, lead) or
+    `force` its pods out (operator)."""
     found = workloads_for(stand).filter(pk=as_uuid(pk)).first()
     if found is None:
         raise Http404("There is no such workload.")
+    if to == "force" and not stand.is_operator:
+        raise NotAllowed("Only the operator removes a pod by force.")
     if to in ("steer", "logs") and not _is_in_charge(stand, found, to):
         raise NotAllowed(f"Only {found.owner}, a lead of {found.team.name} or the operator may do this.")
     return found

@@ -19,9 +19,10 @@ from scheduling.models import CardSpan, CycleReport, Node, NodePool, Placement, 
 from scheduling.planning import catalog
 from scheduling.planning.facts import DeviceFact, NodeFact, Sharing
 from scheduling.snapshot import node_fact
+from scheduling.stuck import Stuck, stuck_on, workloads_behind
 from scheduling.telemetry.idle import GAP
 
-State = Literal["held", "foreign", "sick", "free", "stranded", "waking", "cutting"]
+State = Literal["held", "foreign", "lingering", "sick", "free", "stranded", "waking", "cutting"]
 NOTHING = F(0)
 KEY = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -34,6 +35,7 @@ class Unit:
     state: State
     placement: Placement | None = None
     busy: float | None = None
+    stuck: Stuck | None = None  # the pod that does not go
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,8 @@ class NodeSeen:
     cards: list[list[Unit]]
     condition: str  # fit, cutting, leaving, cordoned or not ready
     words: str  # the condition as a sentence, empty when fit
+    stuck: list[Stuck]  # pods that hold something here and do not go
+    behind: Mapping[UUID, Workload]  # whose they are
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,7 @@ class Totals:
     stranded: F = NOTHING
     out_of_service: F = NOTHING
     waking: int = 0
+    stuck: int = 0  # pods that do not go; their cards are out of service
 
     @property
     def lost(self) -> F:
@@ -104,10 +109,11 @@ class Holders:
 
     by_node: dict[tuple[int, str], list[Placement]] = field(default_factory=lambda: defaultdict(list))
     busy: Mapping[object, float | None] = field(default_factory=dict)
+    behind: Mapping[UUID, Workload] = field(default_factory=dict)  # whose the pods are that do not go
 
 
 def totals(pools: Iterable[NodePool]) -> Totals:
-    """The whole fleet. Three queries."""
+    """The whole fleet. Five queries."""
     nodes = Node.objects.aggregate(nodes=Count("pk"), cards=Sum("cards", default=0))
     by_pool = dict(Node.objects.exclude(pool=None).order_by().values_list("pool").annotate(n=Count("pk")))
     waking = sum(max(0, (pool.wished_nodes or 0) - by_pool.get(pool.pk, 0)) * pool.cards_per_node for pool in pools)
@@ -121,6 +127,7 @@ def totals(pools: Iterable[NodePool]) -> Totals:
         stranded=sum((stranded for _, stranded, _ in spans), NOTHING),
         out_of_service=sum((out for *_, out in spans), NOTHING),
         waking=waking,
+        stuck=sum(len(stuck_on(row)) for row in Node.objects.exclude(lingering=[]).only("name", "lingering")),
     )
 
 
@@ -146,7 +153,7 @@ def pool_seen(pool: NodePool, rows: Sequence[Node], holders: Holders, *, most: i
         total=len(nodes),
         waking=max(0, (pool.wished_nodes or 0) - len(nodes)),
         units=len(real),
-        units_held=sum(unit.state in ("held", "foreign") for unit in real),
+        units_held=sum(unit.state in ("held", "foreign", "lingering") for unit in real),
         busy=sum(known) / len(known) if known else None,
         sick=sum(node.fact.sick_cards for node in nodes),
         grades=grades_of(pool) if pool.sharing == Sharing.MIG else {},
@@ -159,7 +166,7 @@ def strays() -> QuerySet[Node]:
 
 
 def holders_of(rows: Sequence[Node], now: datetime) -> Holders:
-    """Who stands on these nodes, and how busy they were seen. Two queries."""
+    """Who stands on these nodes, and how busy they were seen. Two queries, and a third where a pod does not go."""
     newest = Sample.objects.filter(placement=OuterRef("pk")).order_by("-at").values("pk")[:1]
     found = Placement.objects.filter(ended_at=None, node__in={row.name for row in rows})
     placements = list(
@@ -170,9 +177,10 @@ def holders_of(rows: Sequence[Node], now: datetime) -> Holders:
     newest_keys = {placement.pk: placement.newest for placement in placements if placement.newest}
     samples = Sample.objects.in_bulk(list(newest_keys.values()))
     holders = Holders(
+        behind=workloads_behind(rows),
         busy={
             pk: samples[key].busy for pk, key in newest_keys.items() if key in samples and now - samples[key].at <= GAP
-        }
+        },
     )
     for placement in placements:
         holders.by_node[(placement.cluster_id, placement.node)].append(placement)
@@ -184,23 +192,30 @@ def node_seen(row: Node, holders: Holders) -> NodeSeen:
     condition, words = condition_of(fact)
     placements = holders.by_node.get((row.cluster_id, row.name), [])
     cards: list[list[Unit]] = [[] for _ in range(fact.cards)]
+    stuck = stuck_on(row)
     for device in fact.devices:
-        units = units_of(device, [one for one in placements if one.resource == device.resource], holders, row.foreign)
-        spread(units, cards)
+        here = [one for one in placements if one.resource == device.resource]
+        spread(units_of(device, here, holders, row.foreign, stuck), cards)
     for card in cards:
         finish(card, fact, condition)
-    return NodeSeen(row, fact, cards, condition, words)
+    return NodeSeen(row, fact, cards, condition, words, stuck, holders.behind)
 
 
 def units_of(
-    device: DeviceFact, placements: Collection[Placement], holders: Holders, foreign: Mapping[str, int]
+    device: DeviceFact,
+    placements: Collection[Placement],
+    holders: Holders,
+    foreign: Mapping[str, int],
+    stuck: Iterable[Stuck] = (),
 ) -> list[Unit]:
-    """All units of one resource: held first, then what others hold, then what is sick; the rest is free."""
+    """All units of one resource: held first, what does not go, what others hold, what is sick; the rest is free."""
     units: list[Unit] = []
     for placement in placements:
         count = int(placement.share / device.share) if device.share else 1
         busy = holders.busy.get(placement.pk)
         units += [Unit(device.share, "held", placement, busy)] * count
+    for pod in stuck:
+        units += [Unit(device.share, "lingering", stuck=pod)] * pod.units.get(device.resource, 0)
     units += [Unit(device.share, "foreign")] * foreign.get(device.resource, 0)
     sick = min(device.capacity - device.allocatable, max(0, device.capacity - len(units)))
     units += [Unit(device.share, "free")] * max(0, device.capacity - len(units) - sick)

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from scheduling.models import Node, Placement
 from scheduling.snapshot import held
+from scheduling.stuck import stuck_on
 from tenants.quota import NOTHING, Quota, over, room, used_of_team
 from tenants.selectors import quotas
 
@@ -44,8 +45,11 @@ def holdings(teams: Collection[UUID], now: datetime, *, member: int) -> Mapping[
 
 
 def units_held(nodes: Sequence[Node]) -> Mapping[int, dict[str, int]]:
-    """By node and resource: the units that our placements and foreign pods hold. One query."""
+    """By node and resource: the units that our placements, pods that do not go and foreign pods hold. One query."""
     found = {node.pk: Counter(node.foreign) for node in nodes}
+    for row in nodes:
+        for pod in stuck_on(row):
+            found[row.pk].update(pod.units)
     by_name = {(node.cluster_id, node.name): node.pk for node in nodes}
     rows = Placement.objects.filter(ended_at=None, node__in=[node.name for node in nodes])
     for cluster, node, resource, units in rows.values_list("cluster_id", "node", "resource", "workload__count"):

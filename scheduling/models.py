@@ -188,9 +188,7 @@ class Node(models.Model):
     schedulable = models.BooleanField()
     facts = models.JSONField()
     foreign = models.JSONField(default=dict, help_text="Units held by pods that are not ours, by resource.")
-    lingering = models.JSONField(
-        default=dict, help_text="Units held by pods that do not go though nobody pays for them any more, by resource."
-    )
+    lingering = models.JSONField(default=list, help_text="Our pods here that nobody pays for any more.")
     usable_since = models.DateTimeField(null=True, blank=True, help_text="When its GPUs were first advertised.")
     empty_since = models.DateTimeField(null=True, blank=True, help_text="Since when it holds none of our pods.")
     seen_at = models.DateTimeField(help_text="When these facts were last new.")
@@ -368,6 +366,25 @@ class Transition(models.Model):
 
     def __str__(self) -> str:
         return f"{self.before or 'new'} to {self.after}: {self.text}"
+
+
+class Removal(models.Model):
+    """A pod that the operator had removed by force: the order, and the trace of it."""
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="removals")
+    workload = models.ForeignKey(Workload, on_delete=models.PROTECT, related_name="removals")
+    node = models.CharField(max_length=253)
+    namespace = models.CharField(max_length=63)
+    pod = models.CharField(max_length=253)
+    pod_uid = models.CharField(max_length=64)
+    asked_at = models.DateTimeField()
+    asked_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    done_at = models.DateTimeField(null=True, blank=True, help_text="When the pod was seen gone.")
+    trouble = models.CharField(max_length=500, blank=True, help_text="The cluster's words when it refused.")
+
+    class Meta:
+        ordering = ["-asked_at", "id"]
+        constraints = [models.UniqueConstraint(name="a_pod_is_removed_by_force_once", fields=["cluster", "pod_uid"])]
 
 
 class Sample(models.Model):

@@ -29,6 +29,7 @@ from scheduling.planning.facts import (
     Snapshot,
     WorkloadFact,
 )
+from scheduling.stuck import stuck_on
 from tenants.models import RequestState, Team, User
 from tenants.quota import NOTHING, Quota
 from tenants.selectors import quotas
@@ -38,7 +39,8 @@ def from_tables(cluster: Cluster, now: datetime) -> Snapshot:
     """The picture as of the last look, with our own placements standing for the pods. No call to the cluster."""
     rows = list(cluster.nodes.all())
     placements = list(_open_placements(cluster))
-    pods = [_pod_of(placement) for placement in placements] + [pod for row in rows for pod in _foreign_pods(row)]
+    pods = [_pod_of(placement) for placement in placements]
+    pods += [pod for row in rows for pod in (*_foreign_pods(row), *_lingering_pods(row))]
     return Snapshot(
         now=now,
         pools=tuple(pool_fact(pool) for pool in cluster.pools.all()),
@@ -278,6 +280,29 @@ def _foreign_pods(row: Node) -> list[PodFact]:
             finished_at=None,
             deleting_since=None,
         )
+    ]
+
+
+def _lingering_pods(row: Node) -> list[PodFact]:
+    """Ours that do not go: they hold their cards until they are gone."""
+    return [
+        PodFact(
+            namespace=pod.namespace,
+            name=pod.name,
+            uid=pod.uid,
+            node=row.name,
+            phase="Running",
+            ready=False,
+            workload=pod.workload,
+            requests=pod.units,
+            cpu_milli=pod.cpu_milli,
+            memory_mib=pod.memory_mib,
+            created_at=None,
+            running_since=None,
+            finished_at=None,
+            deleting_since=pod.since,
+        )
+        for pod in stuck_on(row)
     ]
 
 

@@ -36,6 +36,7 @@ urlpatterns = [
     path("v1/workloads/<uuid:pk>/sleep/", workloads.Sleep.as_view(), name="api-workload-sleep"),
     path("v1/workloads/<uuid:pk>/wake/", workloads.Wake.as_view(), name="api-workload-wake"),
     path("v1/workloads/<uuid:pk>/end/", workloads.End.as_view(), name="api-workload-end"),
+    path("v1/workloads/<uuid:pk>/force/", workloads.Force.as_view(), name="api-workload-force"),
     path("v1/workloads/<uuid:pk>/transitions/", workloads.Transitions.as_view(), name="api-workload-transitions"),
     path("v1/workloads/<uuid:pk>/placements/", workloads.Placements.as_view(), name="api-workload-placements"),
     path("v1/workloads/<uuid:pk>/samples/", workloads.Samples.as_view(), name="api-workload-samples"),

@@ -16,8 +16,9 @@ from portal.pages.tiles import Tile, tile_of, waking_tile
 from scheduling import fleet
 from scheduling.announce import fleet_topic, person_topic, send
 from scheduling.clusters import access_cluster, set_paused
-from scheduling.models import Cluster, NodePool, Placement
+from scheduling.models import Cluster, NodePool, Placement, Workload
 from scheduling.pools import access_pool, change_pool
+from scheduling.stuck import may_know, stuck_words
 from tenants import clock
 from tenants.access import Standing
 from tenants.errors import NotAllowed, Refused
@@ -134,7 +135,7 @@ def pool_page(request: HttpRequest, found: NodePool, sent: PoolForm, status: int
     context = {
         "pool": found,
         "seen": seen,
-        "nodes": [(tile_of(node, stand), node) for node in seen.nodes],
+        "nodes": [(tile_of(node, stand), node, stuck_lines(node, stand)) for node in seen.nodes],
         "page": turned,
         "holders": holders_on(found) if stand.is_operator else [],
         "form": sent,
@@ -142,6 +143,15 @@ def pool_page(request: HttpRequest, found: NodePool, sent: PoolForm, status: int
         "topic": fleet_topic(),
     }
     return show(request, "fleet/pool.html", context, part="fleet/_nodes.html", status=status)
+
+
+def stuck_lines(node: fleet.NodeSeen, stand: Standing) -> list[tuple[str, Workload | None]]:
+    """A sentence for each pod that does not go, and its workload for those who may see it."""
+    found = []
+    for pod in node.stuck:
+        known = may_know(pod, stand, node.behind)
+        found.append((stuck_words(pod, known=known), node.behind.get(pod.workload) if known else None))
+    return found
 
 
 def drawn(seen: fleet.PoolSeen, stand: Standing) -> Drawn:

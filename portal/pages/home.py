@@ -15,11 +15,12 @@ from scheduling import fleet, selectors
 from scheduling.announce import fleet_topic, person_topic, team_topic, workload_topic
 from scheduling.handover import SoFar, live_lines, so_far
 from scheduling.holdings import holdings
-from scheduling.models import Cluster, NodePool, Placement, Workload
+from scheduling.models import Cluster, Node, NodePool, Placement, Workload
 from scheduling.offers import Offer, Sizes, offers
 from scheduling.planning.facts import Kind as Kinds
 from scheduling.planning.facts import Phase
 from scheduling.planning.wording import several
+from scheduling.stuck import stuck_on, stuck_words
 from tenants.access import Standing
 from tenants.billing import house
 from tenants.billing.models import from_micro
@@ -33,6 +34,7 @@ TEAMS_SHOWN = 4
 REQUESTS_SHOWN = 5
 OFFERS_SHOWN = 4
 MOST_TEAM_TOPICS = 20
+TROUBLES_SHOWN = 5  # of pods that do not go
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +142,8 @@ def troubles() -> list[str]:
     stuck = Workload.objects.filter(phase=Phase.WAITING, failures__gt=0).count()
     if stuck:
         found.append(f"{several(stuck, 'workload')} failed to start and {'is' if stuck == 1 else 'are'} tried again.")
+    pods = [pod for row in Node.objects.exclude(lingering=[]) for pod in stuck_on(row)]
+    found += [f"Node {pod.node}: {stuck_words(pod, known=True)}." for pod in pods[:TROUBLES_SHOWN] if pod.since]
     return found
 
 

@@ -1,10 +1,13 @@
 """A node as a small picture: one square per card, cut into its units. Geometry only; the template draws it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction as F
+from uuid import UUID
 
 from scheduling.fleet import NodeSeen, Unit
-from scheduling.models import Placement
+from scheduling.models import Placement, Workload
+from scheduling.stuck import may_know, stuck_words
 from tenants.access import Standing
 
 SIDE = 28  # of a card
@@ -49,7 +52,7 @@ def tile_of(node: NodeSeen, stand: Standing) -> Tile:
     rects: list[Rect] = []
     for index, card in enumerate(node.cards):
         x, y = place_of(index)
-        rects += card_rects(card, x, y, stand)
+        rects += card_rects(card, x, y, stand, node.behind)
     rows = -(-max(1, len(node.cards)) // COLUMNS)
     columns = min(COLUMNS, max(1, len(node.cards)))
     return Tile(
@@ -74,7 +77,7 @@ def place_of(index: int) -> tuple[float, float]:
     return index % COLUMNS * (SIDE + GAP), index // COLUMNS * (SIDE + GAP)
 
 
-def card_rects(card: list[Unit], x: float, y: float, stand: Standing) -> list[Rect]:
+def card_rects(card: list[Unit], x: float, y: float, stand: Standing, behind: Mapping[UUID, Workload]) -> list[Rect]:
     """The units of one card from top to bottom, a hair apart; a held one is filled as far as it is busy."""
     rects: list[Rect] = []
     hair = 1.0 if len(card) > 1 else 0.0
@@ -83,13 +86,13 @@ def card_rects(card: list[Unit], x: float, y: float, stand: Standing) -> list[Re
     top = y
     for unit in card:
         height = float(unit.share / total) * height_left
-        rects += unit_rects(unit, (x, top, float(SIDE), height), stand)
+        title = title_of(unit, stand, behind)
+        rects += unit_rects(unit, (x, top, float(SIDE), height), title)
         top += height + hair
     return rects
 
 
-def unit_rects(unit: Unit, box: Box, stand: Standing) -> list[Rect]:
-    title = title_of(unit, stand)
+def unit_rects(unit: Unit, box: Box, title: str) -> list[Rect]:
     if unit.state != "held":
         return [rect(box, unit.state, title, rounded=unit.share == 1)]
     if unit.busy is None:
@@ -105,8 +108,10 @@ def unit_rects(unit: Unit, box: Box, stand: Standing) -> list[Rect]:
     return [outer, rect(inner, kind)]
 
 
-def title_of(unit: Unit, stand: Standing) -> str:
+def title_of(unit: Unit, stand: Standing, behind: Mapping[UUID, Workload]) -> str:
     """What a unit says when pointed at. Whose it is, only to those who may see that team."""
+    if unit.stuck is not None:
+        return stuck_words(unit.stuck, known=may_know(unit.stuck, stand, behind))
     if unit.placement is None:
         return {"foreign": "held outside Berth", "stranded": "stranded: no slice fits here"}.get(unit.state, unit.state)
     busy = UNKNOWN_BUSY if unit.busy is None else f"{round(unit.busy * 100)} % busy"
@@ -123,8 +128,10 @@ def holder_of(placement: Placement, stand: Standing) -> str:
 def words_of(node: NodeSeen) -> str:
     units = [unit for card in node.cards for unit in card if unit.state != "stranded"]
     held = sum(unit.state in ("held", "foreign") for unit in units)
+    stuck = sum(unit.state == "lingering" for unit in units)
     kind = "cards" if len(units) == len(node.cards) else "units"
     said = f"{node.row.name}: {held} of {len(units)} {kind} held"
+    said += f", {stuck} more by pods that do not go" if stuck else ""
     return f"{said}, {node.words}" if node.words else said
 
 

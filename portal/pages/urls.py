@@ -18,6 +18,7 @@ urlpatterns = [
     path("workloads/<uuid:pk>/sleep/", workloads.sleep, name="sleep-workload"),
     path("workloads/<uuid:pk>/wake/", workloads.wake, name="wake-workload"),
     path("workloads/<uuid:pk>/end/", workloads.end, name="end-workload"),
+    path("workloads/<uuid:pk>/force/", workloads.force, name="force-workload"),
     path("quotas/", quotas.index, name="quotas"),
     path("quotas/ask/", quotas.ask, name="ask-quota"),
     path("quotas/requests/<uuid:pk>/accept/", quotas.accept, name="accept-offer"),

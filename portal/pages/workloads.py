@@ -19,7 +19,9 @@ from scheduling.announce import team_topic, workload_topic
 from scheduling.handover import cost_so_far
 from scheduling.models import Placement, Sample, Workload
 from scheduling.planning.facts import Desired, Kind, Phase, Reason
+from scheduling.removals import remove_by_force
 from scheduling.story import NEXT, story_of
+from scheduling.stuck import RISK, stuck_of
 from scheduling.telemetry.idle import GAP
 from tenants.access import Standing
 from tenants.billing.selectors import prices_at
@@ -116,6 +118,16 @@ def end(request: HttpRequest, pk: UUID) -> HttpResponse:
     return redirect("workload", pk)
 
 
+@action
+def force(request: HttpRequest, pk: UUID) -> HttpResponse:
+    workload = access_workload(stand_of(request), pk, to="force")
+    sure = request.POST.get("sure") == "yes"
+    orders = remove_by_force(workload, by=person(request), now=now_of(request), sure=sure)
+    names = ", ".join(order.pod for order in orders)
+    messages.success(request, f"Pod {names} is removed by force at the next look at the cluster.")
+    return redirect("workload", pk)
+
+
 def filters(form: WorkloadFilter) -> dict[str, Any]:
     data = form.cleaned_data
     return {
@@ -172,7 +184,15 @@ def facts_of(request: HttpRequest, workload: Workload) -> dict[str, Any]:
             request, workload.transitions.select_related("by").order_by("-version"), name="history", size=10
         ),
         "connect": connect_words(workload, placement),
+        **forcing(stand, workload, now),
     }
+
+
+def forcing(stand: Standing, workload: Workload, now: Any) -> dict[str, Any]:
+    """For the operator: its pods that had their time and did not go. One query."""
+    if not stand.is_operator:
+        return {}
+    return {"overdue": [pod for pod in stuck_of(workload) if pod.overdue(now)], "risk": RISK}
 
 
 def mean_busy(readings: list[Sample]) -> float | None:

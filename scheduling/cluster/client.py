@@ -24,6 +24,7 @@ from scheduling.cluster import names
 from scheduling.cluster.api import APPLY, CONFLICT, JSON, MERGE, SERVER_ERRORS, Query, document_in, path_of, refused
 from scheduling.cluster.circuit import Circuit
 from scheduling.cluster.exporters import expositions
+from scheduling.cluster.forcing import remove_by_force
 from scheduling.cluster.observing import observe
 from scheduling.cluster.port import ClusterError, Document, Exposition, Observation, Ref
 from scheduling.cluster.strangers import certificate_trouble, is_web_page, stranger
@@ -248,6 +249,9 @@ class KubernetesPort:
                 return False
             raise
         return True
+
+    def remove_by_force(self, ref: Ref) -> bool:
+        return remove_by_force(self._api, ref)
 
     def scale(self, ref: Ref, replicas: int) -> None:
         there = self._find(ref.kind, ref.namespace, ref.name)

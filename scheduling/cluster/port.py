@@ -1,4 +1,4 @@
-"""The wall to Kubernetes: everything that Berth asks of a cluster, in eight verbs.
+"""The wall to Kubernetes: everything that Berth asks of a cluster, in nine verbs.
 
 The same adapter (`client.py`) stands behind it in the demo, in tests and in production; only the server differs.
 Every verb may be repeated: twice is the same as once. Failures are `ClusterError`s with a sentence.
@@ -81,6 +81,12 @@ class ClusterPort(Protocol):
 
     def remove(self, ref: Ref) -> bool:
         """Delete one object of ours; True when it was still there. Somebody else's is never touched."""
+
+    def remove_by_force(self, ref: Ref) -> bool:
+        """Take out a pod of ours, named by its uid, whatever holds it; True when it was still there.
+
+        On a node that does not answer its container may still run: only on the operator's word.
+        """
 
     def scale(self, ref: Ref, replicas: int) -> None:
         """Set the replicas of a StatefulSet of ours."""

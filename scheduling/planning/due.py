@@ -74,6 +74,8 @@ def _of_phase(look: Look) -> Iterator[datetime]:
     since = look.workload.phase_since
     if look.workload.phase is Phase.STOPPING and look.holding:
         yield since + STOPPING_PATIENCE
+    if look.workload.phase is Phase.STOPPING and look.kept is not None:
+        yield max(look.kept.finished_at or look.now, since) + STALE_GRACE
     if look.workload.phase not in COMING_UP:
         return
     if look.thing is None:

@@ -6,7 +6,7 @@ from datetime import datetime
 from datetime import timedelta as td
 
 from scheduling.planning import pods as ask
-from scheduling.planning.facts import Desired, Kind, ObjectFact, Phase, Reason, WorkloadFact
+from scheduling.planning.facts import Desired, Kind, ObjectFact, Phase, PodFact, Reason, WorkloadFact
 from scheduling.planning.look import Look, Move
 from scheduling.planning.retries import try_again
 from scheduling.planning.wording import instant, length, sentence
@@ -62,7 +62,7 @@ def removed(look: Look) -> Move | None:
     if look.age < STALE_GRACE:
         return None
     reason, text = _stop_words(look)
-    if look.holding:
+    if look.holding or look.kept:
         return look.step(Phase.STOPPING, reason, text, at=_first_deletion(look))
     at = _last_end(look)
     return look.step(Phase.ENDED, reason, f"{text}{unseen_words(look, at)}", at=at or look.seen_before)
@@ -107,6 +107,8 @@ def stopping(look: Look) -> Move | None:
         return _still_stopping(look)
     if not look.complete:
         return None
+    if look.kept is not None:
+        return _kept(look, look.kept)
     to = where_to(look.workload, look.thing)
     thing = look.thing
     if thing is not None and thing.deleting_since is None and (to is Phase.ENDED or thing.replicas > 0):
@@ -128,6 +130,19 @@ def _still_stopping(look: Look) -> Move | None:
     )
     reason = look.workload.reason or _rest_words(look, where_to(look.workload, look.thing))[0]
     return look.step(Phase.STOPPING, reason, text, pod=pod)
+
+
+def _kept(look: Look, pod: PodFact) -> Move | None:
+    """Its program has ended, so nothing is held or paid from then on; but the next of its name cannot start."""
+    ended_at = _last_end(look)
+    if look.now - max(ended_at or look.now, look.workload.phase_since) < STALE_GRACE:
+        return None
+    text = (
+        f"Its program has ended, but a finalizer holds its pod {pod.name}. "
+        "Its cards and quota are free and it costs nothing more. An operator can remove the pod by force."
+    )
+    reason = look.workload.reason or _rest_words(look, where_to(look.workload, look.thing))[0]
+    return look.step(Phase.STOPPING, reason, text, at=ended_at, pod=pod)
 
 
 def where_to(workload: WorkloadFact, thing: ObjectFact | None) -> Phase:

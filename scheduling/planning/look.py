@@ -63,6 +63,11 @@ class Look:
             if ask.holds(pod) and not (gone and pod.node and pod.node not in (self.nodes or {}))
         ]
 
+    @property
+    def kept(self) -> PodFact | None:
+        """The newest pod that has ended and is not let go."""
+        return ask.newest(pod for pod in self.pods if ask.kept(pod))
+
     def step(
         self, to: Phase, reason: Reason, text: str, *, at: datetime | None = None, pod: PodFact | None = None
     ) -> Move:

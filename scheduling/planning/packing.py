@@ -218,12 +218,12 @@ def spaces_of(snapshot: Snapshot) -> dict[str, Space]:
 
 
 def lingering(snapshot: Snapshot) -> Mapping[UUID, PodFact]:
-    """Pods that still hold something, by workload; those of nodes that are gone hold nothing any more."""
+    """Pods that still hold something, if only their name, by workload; those of nodes that are gone hold no card."""
     names = {node.name for node in snapshot.nodes}
     return {
         pod.workload: pod
         for pod in sorted(snapshot.pods, key=lambda pod: (pod.name, pod.uid))
-        if pod.workload is not None and ask.holds(pod) and (not pod.node or pod.node in names)
+        if pod.workload is not None and (ask.kept(pod) or (ask.holds(pod) and (not pod.node or pod.node in names)))
     }
 
 

@@ -37,6 +37,11 @@ def holds(pod: PodFact) -> bool:
     return not finished(pod)
 
 
+def kept(pod: PodFact) -> bool:
+    """Has it ended, was told to go, and is still there? A finalizer holds it: no cards, but its name."""
+    return finished(pod) and pod.deleting_since is not None
+
+
 def live(pod: PodFact) -> bool:
     """Neither finished nor on its way out."""
     return holds(pod) and pod.deleting_since is None

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from fractions import Fraction as F
 
+from scheduling.planning import pods as ask
 from scheduling.planning.coming import fresh
 from scheduling.planning.facts import (
     HOLDING,
@@ -118,6 +119,9 @@ def lingering_words(pod: PodFact | None, node: NodeFact | None) -> tuple[Reason,
     """What its last attempt left behind is still there, and it must never run twice."""
     if pod is None:
         return Reason.BACKING_OFF, "What is left of its last attempt is being removed; it starts when that is gone."
+    if ask.kept(pod):
+        words = "has ended, but a finalizer holds it; it starts when that is gone, or an operator removes it by force."
+        return Reason.BACKING_OFF, f"Its last pod {pod.name} {words}"
     if node is not None and not node.ready:
         text = (
             f"Its last pod {pod.name} is still bound to node {pod.node}, which does not answer. "

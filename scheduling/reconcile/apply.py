@@ -37,7 +37,7 @@ from scheduling.planning.facts import Desired, Kind, NodeFact, ObjectFact, Phase
 from scheduling.planning.pods import holds
 from scheduling.planning.retries import MOST_FAILURES, back_off
 from scheduling.planning.wording import instant
-from scheduling.reconcile import launch, reserve
+from scheduling.reconcile import forced, launch, reserve
 from scheduling.reconcile.drift import drifts
 from scheduling.reconcile.lease import Lease, LeaseLost
 from scheduling.reconcile.observe import Look
@@ -108,6 +108,7 @@ def repairs(hands: Hands) -> Iterator[tuple[str, Callable[[], bool]]]:
     """What an earlier cycle began and did not finish, as far as a complete look shows it."""
     if not hands.look.seen.complete:
         return
+    yield from forced.removals(hands.cluster, hands.port, hands.look.seen, hands.now)
     rows = Workload.objects.filter(cluster=hands.cluster, phase__in=[Phase.PLACED, Phase.STOPPING, Phase.WAITING])
     for row in rows.select_related("team", "flavor").order_by("unfinished_puts", "asked_at", "id"):
         item = hands.object_of(row)

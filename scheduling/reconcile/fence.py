@@ -30,6 +30,10 @@ class Fenced:
         self.ours.check()
         return self.port.remove(ref)
 
+    def remove_by_force(self, ref: Ref) -> bool:
+        self.ours.check()
+        return self.port.remove_by_force(ref)
+
     def scale(self, ref: Ref, replicas: int) -> None:
         self.ours.check()
         self.port.scale(ref, replicas)

@@ -31,7 +31,7 @@ def observe(cluster: Cluster, port: ClusterPort, now: datetime, ours: Lease | No
         raise LeaseLost
     if not seen.complete:
         return Look(seen, snapshot.from_look(cluster, seen, seen.nodes, now), changed=False)
+    moved = steps.follow(cluster, seen, now)  # first: whose meter ends here no longer pays for a card there
     nodes = records.see_nodes(cluster, seen, now)
     records.see_pools(cluster, seen.sizes)
-    moved = steps.follow(cluster, seen, now)
     return Look(seen, snapshot.from_look(cluster, seen, nodes.nodes, now), changed=nodes.changed or moved > 0)

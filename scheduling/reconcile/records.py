@@ -15,6 +15,7 @@ from django.db import transaction
 from scheduling.cluster.port import Observation, PoolSize
 from scheduling.models import CardSpan, Cluster, Node, NodePool
 from scheduling.planning.facts import NodeFact, PodFact, Sharing
+from scheduling.reconcile.lingering import cards_of, lingering, lingering_json, paid_for
 from scheduling.snapshot import node_json
 
 FINISHED = ("Succeeded", "Failed")
@@ -26,6 +27,7 @@ NODE_FIELDS = [
     "schedulable",
     "facts",
     "foreign",
+    "lingering",
     "usable_since",
     "empty_since",
     "seen_at",
@@ -45,14 +47,16 @@ def see_nodes(cluster: Cluster, seen: Observation, now: datetime) -> Seen:
     """Bring the node rows and card spans in line with a complete look."""
     known = {row.name: row for row in cluster.nodes.all()}
     pools = {pool.name: pool for pool in cluster.pools.all()}
-    pods = _by_node(seen.pods)
+    pods, stuck = _by_node(seen.pods), lingering(seen.pods, paid_for(cluster))
     nodes = [_with_usable_since(node, known.get(node.name), now) for node in seen.nodes]
     rows = [_row(cluster, node, known.get(node.name), pools, pods[node.name], now) for node in nodes]
+    for row in rows:
+        row.lingering = lingering_json(stuck[row.name])
     fresh = [row for row in rows if _differs(row, known.get(row.name))]
     Node.objects.bulk_create(fresh, update_conflicts=True, unique_fields=["cluster", "name"], update_fields=NODE_FIELDS)
     gone = set(known) - {node.name for node in nodes}
     cluster.nodes.filter(name__in=gone).delete()
-    _see_spans(cluster, nodes, pods, now)
+    _see_spans(cluster, nodes, pods, stuck, now)
     return Seen(tuple(nodes), changed=bool(fresh or gone))
 
 
@@ -66,13 +70,14 @@ def see_pools(cluster: Cluster, sizes: Iterable[PoolSize]) -> None:
             NodePool.objects.filter(pk=pool.pk).update(wished_nodes=wished, trouble=trouble)
 
 
-def out_of_service(node: NodeFact) -> F:
-    """Cards that cannot be given out: all while the node is unfit or being cut, else the sick ones.
+def out_of_service(node: NodeFact, stuck: Iterable[PodFact] = ()) -> F:
+    """Cards that cannot be given out: all while the node is unfit or being cut, else the sick ones and those that
+    pods hold which do not go.
 
     A node that we cordoned ourselves to give it back is not unfit: its cards are unallocated.
     """
     fit = node.ready and (node.schedulable or node.leaving) and not node.cutting_to
-    return F(min(node.cards, node.sick_cards) if fit else node.cards)
+    return min(F(node.cards), node.sick_cards + cards_of(node, stuck)) if fit else F(node.cards)
 
 
 def stranded(node: NodeFact) -> F:
@@ -134,16 +139,20 @@ def _empty_since(before: Node | None, node: NodeFact, pods: Sequence[PodFact], n
 def _differs(row: Node, before: Node | None) -> bool:
     if before is None:
         return True
-    fields = ("pool_id", "uid", "facts", "foreign", "usable_since", "empty_since")
+    fields = ("pool_id", "uid", "facts", "foreign", "lingering", "usable_since", "empty_since")
     return any(getattr(row, field) != getattr(before, field) for field in fields)
 
 
 def _see_spans(
-    cluster: Cluster, nodes: Sequence[NodeFact], pods: Mapping[str, Sequence[PodFact]], now: datetime
+    cluster: Cluster,
+    nodes: Sequence[NodeFact],
+    pods: Mapping[str, Sequence[PodFact]],
+    stuck: Mapping[str, Sequence[PodFact]],
+    now: datetime,
 ) -> None:
     """Close the spans that no longer tell the truth, and open the ones that do."""
     told = {span.node_uid: span for span in CardSpan.objects.filter(cluster=cluster, ended_at=None)}
-    wanted = {node.uid: _span(cluster, node, pods[node.name], now) for node in nodes if node.cards}
+    wanted = {node.uid: _span(cluster, node, pods[node.name], stuck[node.name], now) for node in nodes if node.cards}
     stale = [span for uid, span in told.items() if uid not in wanted or _says(wanted[uid]) != _says(span)]
     for span in stale:
         CardSpan.objects.filter(pk=span.pk, ended_at=None).update(ended_at=max(now, span.started_at))
@@ -151,7 +160,9 @@ def _see_spans(
     CardSpan.objects.bulk_create([span for uid, span in wanted.items() if uid not in kept])
 
 
-def _span(cluster: Cluster, node: NodeFact, pods: Sequence[PodFact], now: datetime) -> CardSpan:
+def _span(
+    cluster: Cluster, node: NodeFact, pods: Sequence[PodFact], stuck: Sequence[PodFact], now: datetime
+) -> CardSpan:
     return CardSpan(
         cluster=cluster,
         pool=node.pool,
@@ -159,7 +170,7 @@ def _span(cluster: Cluster, node: NodeFact, pods: Sequence[PodFact], now: dateti
         node_uid=node.uid,
         model=node.model,
         cards=node.cards,
-        out_of_service=out_of_service(node),
+        out_of_service=out_of_service(node, stuck),
         stranded=stranded(node),
         foreign=foreign(node, pods),
         started_at=now,

@@ -85,7 +85,7 @@ def take(row: Workload, placement: Placement | None, step: Move) -> bool:
         return True
     if step.to in (Phase.STARTING, Phase.RUNNING):
         _meter_runs(placement, step)
-    if step.to in (Phase.WAITING, Phase.ASLEEP, Phase.ENDED):
+    if step.to in (Phase.WAITING, Phase.ASLEEP, Phase.ENDED) or step.reason == Reason.REMOVED_OUTSIDE:  # Q1
         _meter_stops(placement, step.at)
     return True
 

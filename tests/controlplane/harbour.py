@@ -107,6 +107,13 @@ class Harbour(SimulatedHarbour):
             self.wait()
         raise AssertionError(f"{what} did not come to pass in the cluster.")
 
+    def settle(self) -> list[str]:
+        """A few looks, with a breath in between."""
+        for _ in range(5):
+            self.cycle()
+            self.wait()
+        return [text for one in self.looks[-5:] for text in one.actions]
+
     def _tries(self) -> Iterator[int]:
         deadline = time.monotonic() + PATIENCE
         for step in range(10**9 if self.real else MOST_STEPS):
@@ -141,6 +148,11 @@ class Harbour(SimulatedHarbour):
 
     def node_of(self, row: Workload) -> str:
         return self.placement(row).node
+
+    def placement_node(self, row: Workload) -> str:
+        """Where it is placed now; "" while it is not."""
+        found = Placement.objects.filter(workload=row, ended_at=None).first()
+        return found.node if found else ""
 
     def pods_of(self, row: Workload) -> list[PodFact]:
         return [pod for pod in self.port.observe(self.world.now).pods if pod.workload == row.pk]

@@ -55,6 +55,7 @@ workloads/<uuid:pk>/logs/                       | in  404 403 ok  ok  403 403  |
 workloads/<uuid:pk>/sleep/                      | none                         | in  404 403 ok  ok  403 ok
 workloads/<uuid:pk>/wake/                       | none                         | in  404 403 ok  ok  403 ok
 workloads/<uuid:pk>/end/                        | none                         | in  404 403 ok  ok  403 ok
+workloads/<uuid:pk>/force/                      | none                         | in  404 403 403 403 403 ok
 quotas/                                         | all                          | none
 quotas/ask/                                     | none                         | all
 quotas/requests/<uuid:pk>/accept/               | none                         | in  404 404 ok  403 404 403
@@ -98,6 +99,7 @@ api/v1/workloads/<uuid:pk>/logs/                | in  404 403 ok  ok  403 403  |
 api/v1/workloads/<uuid:pk>/sleep/               | none                         | in  404 403 ok  ok  403 ok
 api/v1/workloads/<uuid:pk>/wake/                | none                         | in  404 403 ok  ok  403 ok
 api/v1/workloads/<uuid:pk>/end/                 | none                         | in  404 403 ok  ok  403 ok
+api/v1/workloads/<uuid:pk>/force/               | none                         | in  404 403 403 403 403 ok
 api/v1/quota-requests/                          | all                          | all
 api/v1/quota-requests/<uuid:pk>/                | in  404 404 ok  ok  404 ok   | none
 api/v1/quota-requests/<uuid:pk>/approve/        | none                         | in  404 404 403 ok  404 403

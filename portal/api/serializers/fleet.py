@@ -60,6 +60,16 @@ class DeviceShape(serializers.Serializer):
         return held.get(device.resource, 0)
 
 
+class StuckShape(serializers.Serializer):
+    """A pod of ours that holds units though nobody pays for it any more."""
+
+    workload = serializers.UUIDField(allow_null=True, help_text="Null when it is another team's.")
+    pod = serializers.CharField(help_text="Its name, or empty when it is another team's.")
+    since = Instant(allow_null=True, help_text="Since when it is to go.")
+    units = serializers.DictField(child=serializers.IntegerField(), help_text="By resource.")
+    words = serializers.CharField(help_text="What it is, and what can be done about it.")
+
+
 class ProblemShape(serializers.Serializer):
     where = serializers.CharField()
     field = serializers.CharField()
@@ -84,6 +94,7 @@ class NodeShape(serializers.Serializer):
     seen_at = Instant()
     devices = serializers.SerializerMethodField()
     problems = ProblemShape(source="fact.problems", many=True)
+    lingering = StuckShape(source="stuck", many=True, help_text="Pods that do not go; their units are out of service.")
 
     def get_devices(self, node: Any) -> DeviceShape(many=True):  # type: ignore[valid-type]
         return DeviceShape(node.fact.devices, many=True, context={"held": node.held}).data

@@ -9,6 +9,7 @@ from rest_framework import serializers
 from portal.api.fields import (
     Cards,
     Currency,
+    Flag,
     Fraction,
     Instant,
     Key,
@@ -134,6 +135,10 @@ class WorkloadDetail(WorkloadShape):
     @extend_schema_field(CostShape())
     def get_cost(self, workload: Any) -> Any:
         return CostShape(self.context["cost"]).data
+
+
+class ForceInput(Input):
+    sure = Flag(default=False, help_text="That you know what removing a pod by force risks.")
 
 
 class WorkloadInput(Input):

@@ -1,7 +1,9 @@
 """The fleet as last seen, and the operator's rules for its pools."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
@@ -12,10 +14,12 @@ from portal.api.fields import LARGEST
 from portal.api.serializers import fleet as shapes
 from portal.paging import Pages
 from scheduling.holdings import units_held
-from scheduling.models import Cluster, CycleReport, Node, NodePool
+from scheduling.models import Cluster, CycleReport, Node, NodePool, Workload
 from scheduling.planning.facts import NodeFact
 from scheduling.pools import access_pool, change_pool
 from scheduling.snapshot import node_fact
+from scheduling.stuck import Stuck, may_know, stuck_on, stuck_words, workloads_behind
+from tenants.access import Standing
 
 LAST_REPORTS = 20
 POOL_ID = OpenApiParameter("id", {"type": "integer", "minimum": 1, "maximum": LARGEST}, OpenApiParameter.PATH)
@@ -31,6 +35,7 @@ class SeenNode:
     seen_at: Any
     fact: NodeFact
     held: dict[str, int]
+    stuck: list[dict[str, Any]]
 
 
 class Fleet(Door):
@@ -44,7 +49,7 @@ class Fleet(Door):
             clusters, pools = clusters.filter(name=name), pools.filter(cluster__name=name)
         pages = Pages()
         found: list[Node] = pages.paginate_queryset(self._nodes(), request, view=self) or []
-        nodes = pages.get_paginated_response(seen(found)).data
+        nodes = pages.get_paginated_response(seen(found, self.stand)).data
         facts = {"clusters": clusters, "pools": pools, "nodes": nodes, "reports": self._reports()}
         return Response(shapes.FleetShape(facts).data)
 
@@ -69,9 +74,9 @@ class Pool(Door):
         return Response(shapes.PoolShape(changed).data)
 
 
-def seen(nodes: list[Node]) -> list[SeenNode]:
-    """The nodes of a page. One query for what is held of all of them."""
-    held = units_held(nodes)
+def seen(nodes: list[Node], stand: Standing) -> list[SeenNode]:
+    """The nodes of a page. One query for what is held of all of them, and one more where a pod does not go."""
+    held, behind = units_held(nodes), workloads_behind(nodes)
     return [
         SeenNode(
             name=node.name,
@@ -80,6 +85,19 @@ def seen(nodes: list[Node]) -> list[SeenNode]:
             seen_at=node.cluster.seen_at or node.seen_at,  # a row is written only when something about it changed
             fact=node_fact(node),
             held=held[node.pk],
+            stuck=[told(pod, stand, behind) for pod in stuck_on(node)],
         )
         for node in nodes
     ]
+
+
+def told(pod: Stuck, stand: Standing, behind: Mapping[UUID, Workload]) -> dict[str, Any]:
+    """A pod that does not go; whose it is, only to those who may know."""
+    known = may_know(pod, stand, behind)
+    return {
+        "workload": pod.workload if known else None,
+        "pod": pod.name if known else "",
+        "since": pod.since,
+        "units": pod.units,
+        "words": stuck_words(pod, known=known),
+    }

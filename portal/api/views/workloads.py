@@ -20,6 +20,7 @@ from scheduling.handover import cost_so_far
 from scheduling.models import Flavor, Workload
 from scheduling.offers import Sizes, offers
 from scheduling.planning.facts import Kind
+from scheduling.removals import remove_by_force
 from scheduling.selectors import SHOWN_SPAN, logs_of, samples_of
 from scheduling.services import Wish, end_workload, sleep_workload, wake_workload
 from tenants.access import access_team
@@ -132,6 +133,18 @@ class End(Door):
         self.body(Nothing)
         workload = access_workload(self.stand, pk, to="steer")
         end_workload(workload, by=self.person, now=self.now)
+        return Response(detail(workload, self.now))
+
+
+class Force(Door):
+    @extend_schema(request=shapes.ForceInput, responses={200: shapes.WorkloadDetail})
+    def post(self, request: Request, pk: str) -> Response:
+        """Remove its pods that do not go, by force; for the operator.
+
+        On a node that does not answer the container may still run, and write, after another has taken its card.
+        """
+        workload = access_workload(self.stand, pk, to="force")
+        remove_by_force(workload, by=self.person, now=self.now, sure=self.body(shapes.ForceInput)["sure"])
         return Response(detail(workload, self.now))
 
 

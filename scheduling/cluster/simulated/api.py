@@ -231,16 +231,16 @@ class Api:
         if extra and extra not in finalizers and self.store.dependents.get(live["metadata"]["uid"]):
             document["metadata"]["finalizers"] = [*finalizers, extra]
         grace = self.grace_of(kind, document, options)
-        if not grace and not document["metadata"].get("finalizers") and not lingers(kind, document):
+        if not grace and not document["metadata"].get("finalizers") and kind.plural != "namespaces":
             return self.remove(key_of(live))
         return self.mark_leaving(kind, live, document, grace)
 
     def mark_leaving(self, kind: Kind, live: Document, document: Document, grace: int) -> Document:
         metadata = document["metadata"]
-        until = self.now() + td(seconds=grace)
-        earlier = metadata.get("deletionTimestamp")
-        if not earlier or moment(earlier) > until:
-            metadata["deletionTimestamp"] = stamp(until)
+        earlier, given = metadata.get("deletionTimestamp"), int(metadata.get("deletionGracePeriodSeconds") or 0)
+        if not earlier or grace < given:  # a second word only shortens the grace, from the first one on
+            asked_at = moment(earlier) - td(seconds=given) if earlier else self.now()
+            metadata["deletionTimestamp"] = stamp(asked_at + td(seconds=grace))
             metadata["deletionGracePeriodSeconds"] = grace
             metadata["generation"] = metadata.get("generation", 0) + 1
         if kind.plural == "namespaces":

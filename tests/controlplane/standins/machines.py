@@ -30,7 +30,8 @@ class Heartbeats(Controller):
 
     def look_at(self, name: str) -> None:
         self.beaten.pop(name, None)
-        self.world.wake(self.world.now, self, Key("nodes", "", name))
+        for controller in (self, self.world.parts["kubelet"]):  # which looks after what it missed while it was silent
+            self.world.wake(self.world.now, controller, Key("nodes", "", name))
 
     def reconcile(self, key: Key) -> None:
         node = self.world.store.get(key)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta as td
 from typing import Any
 
 import pytest
 
-from scheduling.models import CycleReport
+from scheduling.models import CycleReport, Removal
 from scheduling.planning.facts import Problem
 from tests.portal.api.asking import Caller
+from tests.scheduling.lingering import linger
 
 Ask = Callable[[str], Caller]
 
@@ -143,3 +145,34 @@ def test_a_pool_that_is_not_there(ask: Ask, pk: int) -> None:
 
 def test_no_change_is_no_change(world: Any, ask: Ask) -> None:
     assert ask("omar").patch(f"/pools/{world.pools['h100-shared'].pk}/", {}).status == 200
+
+
+def test_a_pod_that_does_not_go_is_told_with_what_can_be_done(world: Any, ask: Ask) -> None:
+    row = world.workload("stuck", flavor="whole", phase="ended")
+    linger(row, world.now - td(minutes=5))
+
+    def of(name: str) -> Any:
+        nodes = ask(name).get("/fleet/").body["nodes"]["results"]
+        return next(node for node in nodes if node["name"] == "train-1")
+
+    (told,) = of("robin")["lingering"]
+    assert (told["workload"], told["pod"], told["units"]) == (str(row.pk), "stuck-0", {"nvidia.com/gpu": 1})
+    assert told["words"].startswith("held by pod stuck-0, told to go at")
+    assert of("robin")["devices"][0]["held"] == 1
+    (hidden,) = of("sasha")["lingering"]
+    assert (hidden["workload"], hidden["pod"], "stuck" in str(hidden)) == (None, "", False)
+
+
+def test_the_operator_removes_it_by_force(world: Any, ask: Ask) -> None:
+    row = world.workload("stuck", flavor="whole", phase="stopping")
+    linger(row, world.now - td(minutes=5))
+    address = f"/workloads/{row.pk}/force/"
+
+    unsure = ask("omar").post(address, {})
+    assert (unsure.status, unsure.field) == (400, "sure")
+    assert ask("dana").post(address, {"sure": True}).status == 403
+    answer = ask("omar").post(address, {"sure": True})
+
+    assert answer.status == 200
+    assert "Omar has had pod stuck-0 removed by force" in answer.body["phase_text"]
+    assert Removal.objects.get().asked_by == world.omar

@@ -17,9 +17,9 @@ from tests.world import World
 
 OPEN = {"login", "logout"}
 ACTIONS = {
-    "logout", "sleep-workload", "wake-workload", "end-workload", "ask-quota", "accept-offer", "withdraw-request",
-    "end-grant", "approve-request", "deny-request", "counter-request", "pause-cluster", "resume-cluster", "pace",
-    "close-month",
+    "logout", "sleep-workload", "wake-workload", "end-workload", "force-workload", "ask-quota", "accept-offer",
+    "withdraw-request", "end-grant", "approve-request", "deny-request", "counter-request", "pause-cluster",
+    "resume-cluster", "pace", "close-month",
 }  # fmt: skip
 PEOPLE = ("robin", "dana", "lena", "farah", "omar", "sasha")
 WRITES = ("INSERT", "UPDATE", "DELETE")

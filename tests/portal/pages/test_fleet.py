@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta as td
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from scheduling.models import Cluster, CycleReport, Node, NodePool
+from scheduling.models import CardSpan, Cluster, CycleReport, Node, NodePool, Removal, Workload
 from scheduling.planning.facts import Problem
 from tenants import clock as clocks
 from tests.portal.pages.reading import as_person, look, send
+from tests.scheduling.lingering import linger
 from tests.world import World
 
 
@@ -247,3 +249,81 @@ class TestPace:
         settings.BERTH_DEMO = False
 
         assert send(as_person(world.omar), "/fleet/pace/", rate="1").status == 404
+
+
+class TestPodsThatDoNotGo:
+    def test_the_card_is_no_free_card(self, world: World) -> None:
+        row = world.workload("stuck", flavor="whole", phase="ended")
+        linger(row, world.now - td(minutes=5))
+        CardSpan.objects.create(
+            cluster=world.cluster, pool="h100-train", node="train-1", node_uid="u", model="h100-80gb", cards=8,
+            out_of_service=1, stranded=0, foreign=0, started_at=world.now,
+        )  # fmt: skip
+
+        page = look(as_person(world.robin), "/fleet/")
+
+        assert "Unallocated 9 free" in page.words
+        assert "1 out of service, some held by 1 pod that does not go" in page.words
+        assert 'aria-label="train-1: 0 of 8 cards held, 1 more by pods that do not go"' in page.html
+        assert "1 of 8 cards held" in page.words, "the pool's own line"
+
+    def test_the_pools_page_names_the_pod_and_says_what_to_do(self, world: World) -> None:
+        row = world.workload("stuck", flavor="whole", phase="ended")
+        linger(row, world.now - td(minutes=5))
+        address = f"/fleet/pools/{world.pools['h100-train'].pk}/"
+
+        page = look(as_person(world.robin), address)
+
+        assert "Held by pod stuck-0, told to go at" in page.words
+        assert "and still there; the operator can remove it by force. stuck" in page.words
+        assert f"/workloads/{row.pk}/" in page.html
+
+    def test_another_teams_pod_has_no_name(self, world: World) -> None:
+        row = world.workload("secret", flavor="whole", phase="ended")
+        linger(row, world.now - td(minutes=5))
+
+        for address in ("/fleet/", f"/fleet/pools/{world.pools['h100-train'].pk}/"):
+            page = look(as_person(world.sasha), address)
+            assert "secret" not in page.html
+        assert "Held by a pod of another team, told to go at" in page.words
+
+    def test_the_operator_reads_of_it_on_the_first_page(self, world: World) -> None:
+        row = world.workload("stuck", flavor="whole", phase="ended")
+        linger(row, world.now - td(minutes=5))
+
+        assert "Node train-1: held by pod stuck-0" in look(as_person(world.omar), "/").words
+        assert "stuck-0" not in look(as_person(world.sasha), "/").words
+
+
+class TestRemovingByForce:
+    @pytest.fixture
+    def stuck(self, world: World) -> Workload:
+        row = world.workload("stuck", flavor="whole", phase="stopping")
+        linger(row, world.now - td(minutes=5))
+        return row
+
+    def test_the_button_is_the_operators_and_says_what_it_risks(self, world: World, stuck: Workload) -> None:
+        address = f"/workloads/{stuck.pk}/"
+
+        assert "Remove by force" not in look(as_person(world.robin), address).words
+        words = look(as_person(world.omar), address).words
+        assert "Remove by force… Pod stuck-0 on node train-1 was told to go at" in words
+        assert "its container may still run" in words
+
+    def test_no_button_while_it_may_go_by_itself(self, world: World) -> None:
+        row = world.workload("going", flavor="whole", phase="stopping")
+        linger(row, world.now - td(minutes=1))
+
+        assert "Remove by force" not in look(as_person(world.omar), f"/workloads/{row.pk}/").words
+
+    def test_it_is_ordered_once_the_operator_is_sure(self, world: World, stuck: Workload) -> None:
+        address = f"/workloads/{stuck.pk}/force/"
+
+        unsure = send(as_person(world.omar), address)
+        assert (unsure.status, Removal.objects.count()) == (400, 0)
+        assert "Say that you are sure" in unsure.words
+        send(as_person(world.omar), address, sure="yes")
+
+        assert Removal.objects.get().pod == "stuck-0"
+        page = look(as_person(world.robin), f"/workloads/{stuck.pk}/")
+        assert "Omar has had pod stuck-0 removed by force" in page.words

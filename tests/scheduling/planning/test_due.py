@@ -121,6 +121,15 @@ CASES = {
         ],
         td(seconds=90),
     ),
+    "a finalizer holds a pod that has ended": Case(
+        [
+            HOST,
+            H100S,
+            workload("a").in_phase(Phase.STOPPING, 0.5, node="n1").having(stopping_to=Phase.ENDED),
+            pod("a").ended(0, minutes=0.1).terminating(0.5),
+        ],
+        td(seconds=9),
+    ),
     "the first of several counts": Case(
         [HOST, H100S, quiet(70).having(ends_at=NOW + td(minutes=7)), put(statefulset("a"))], td(minutes=7)
     ),

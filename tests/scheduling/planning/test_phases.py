@@ -297,6 +297,14 @@ GOING = {
     "its finished pod holds nothing": Case(
         stopping().wants(Desired.END), None, [pod("a").ended(0)], (Phase.ENDED, Reason.ASKED_TO_END)
     ),
+    "a finalizer holds its finished pod": Case(
+        stopping(minutes=2).having(reason=Reason.ASKED_TO_END),
+        None,
+        [pod("a").ended(0, minutes=1).terminating(1.5)],
+        (Phase.STOPPING, Reason.ASKED_TO_END),
+        "a finalizer holds its pod a-0",
+    ),
+    "its finished pod is just about to go": Case(stopping(), None, [pod("a").ended(0, minutes=0.1).terminating(0.5)]),
     "an incomplete look shows no end": Case(stopping(), None, [], complete=False),
     "a row that does not say where to, with its object at zero": Case(
         stopping().having(stopping_to=None), statefulset("a").asleep(), [], (Phase.ASLEEP, Reason.IDLE)
