@@ -146,7 +146,7 @@ def logs_of(workload: Workload, lines: int = LOG_LINES) -> Logs:
         with port_for(workload.cluster) as port:
             return Logs(port.logs(placement.namespace, placement.pod, lines=lines))
     except ClusterError as error:
-        return Logs("", f"The cluster {workload.cluster.name} did not hand out the log: {error}")
+        return Logs("", f"The cluster {workload.cluster.name} did not hand out the log: {error.for_everybody}")
 
 
 def _bucket(since: datetime, samples: Sequence[Sample]) -> Bucket:

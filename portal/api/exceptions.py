@@ -55,7 +55,9 @@ def answer(error: Exception, context: Mapping[str, Any]) -> Response:
     if isinstance(error, RequestDataTooBig):
         return _response(413, TooLong.default_detail)
     if isinstance(error, ClusterError):
-        return _response(503, f"The cluster does not answer: {error}", headers={"Retry-After": str(AGAIN_IN)})
+        return _response(
+            503, f"The cluster does not answer: {error.for_everybody}", headers={"Retry-After": str(AGAIN_IN)}
+        )
     if isinstance(error, OperationalError | InterfaceError):
         return _of_database(error)
     log.error("api_fault", view=type(context.get("view")).__name__, exc_info=error)

@@ -15,6 +15,7 @@ from portal.pages.paging import paged
 from portal.pages.tiles import Tile, tile_of, waking_tile
 from scheduling import fleet
 from scheduling.announce import fleet_topic, person_topic, send
+from scheduling.cluster.port import NOT_NOW
 from scheduling.clusters import access_cluster, set_paused
 from scheduling.models import Cluster, NodePool, Placement, Workload
 from scheduling.pools import access_pool, change_pool
@@ -57,6 +58,7 @@ def index(request: HttpRequest) -> HttpResponse:
         "strays": list(fleet.strays()[:NODES_DRAWN]),
         "reports": fleet.told(fleet.reports()[:REPORTS_SHOWN]),
         "operates": stand.is_operator,
+        "not_now": NOT_NOW,
         "paces": PACES if paces_here(stand) else (),
         "topic": fleet_topic(),
         "deaf": trouble() if stand.is_operator else "",

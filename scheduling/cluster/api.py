@@ -146,9 +146,10 @@ def refused(status: int, headers: Mapping[str, str], body: bytes) -> ClusterErro
     """What a failed call means: a sentence, whether trying again can help, and when."""
     said = status_in(body)
     words = said.message or f"HTTP {status}"
-    text = forbidden(words) if status == FORBIDDEN else ""
-    text = text or f"The cluster refused ({status}): {shortened(words)}"
-    return ClusterError(text, status=status, retry=may_pass(status, said), after=pause_in(headers, said))
+    ours = forbidden(words) if status == FORBIDDEN else ""
+    text = ours or f"The cluster refused ({status}): {shortened(words)}"
+    retry = bool(ours) or may_pass(status, said)  # a right that is missing is no fault of what was asked
+    return ClusterError(text, status=status, retry=retry, after=pause_in(headers, said), for_operator=bool(ours))
 
 
 def may_pass(status: int, said: Status) -> bool:

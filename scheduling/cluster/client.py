@@ -21,13 +21,13 @@ from kubernetes.client.rest import RESTClientObject
 from urllib3.exceptions import HTTPError
 
 from scheduling.cluster import names
-from scheduling.cluster.api import APPLY, CONFLICT, JSON, MERGE, SERVER_ERRORS, Query, document_in, path_of, refused
+from scheduling.cluster.api import APPLY, CONFLICT, JSON, MERGE, Query, document_in, path_of, refused
 from scheduling.cluster.circuit import Circuit
 from scheduling.cluster.exporters import expositions
 from scheduling.cluster.forcing import remove_by_force
 from scheduling.cluster.observing import observe
 from scheduling.cluster.port import ClusterError, Document, Exposition, Observation, Ref
-from scheduling.cluster.strangers import certificate_trouble, is_web_page, stranger
+from scheduling.cluster.strangers import certificate_trouble, is_web_page, not_known, stranger
 from scheduling.cluster.writing import MAIN
 from scheduling.providers import Provider
 from scheduling.providers.cluster_api import ClusterApi
@@ -40,6 +40,7 @@ CHUNK = 2**16
 MOST_LOG_BYTES = 2**20
 AT_ONCE = 8
 OK, NOT_FOUND, UNAUTHORIZED = 200, 404, 401
+WEB_PAGE = b"a web page, as a gateway sends when what stands behind it is down."
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 
 
@@ -171,15 +172,19 @@ class Session:
         return self._token != used
 
     def _refused(self, status: int, headers: Mapping[str, str], body: bytes) -> ClusterError:
-        text = stranger(self._server, status, headers)
-        return (
-            ClusterError(text, status=status, retry=status >= SERVER_ERRORS) if text else refused(status, headers, body)
-        )
+        """A stranger's status says nothing: it counts as no answer at all."""
+        if text := stranger(self._server, status, headers):
+            return ClusterError(text, for_operator=True)
+        if status == UNAUTHORIZED:
+            text = not_known(self._server, self._connection.token_file)
+            return ClusterError(text, status=status, for_operator=True)
+        return refused(status, headers, WEB_PAGE if is_web_page(headers) else body)
 
     def _unreachable(self, how: str, error: Exception) -> ClusterError:
         """The authority's file is read with every new connection, so a rotated one needs no word from anybody."""
         text = certificate_trouble(self._server, self._connection.authority_file, error)
-        return ClusterError(text or f"The cluster at {self._server} {how}: {reason_of(error)}.")
+        text = text or f"The cluster at {self._server} {how}: {reason_of(error)}."
+        return ClusterError(text, for_operator=True)
 
 
 class KubernetesPort:
@@ -354,11 +359,12 @@ def token_of(connection: Connection) -> str:
     try:
         token = Path(file).read_text(encoding="ascii").strip()
     except OSError as error:
-        raise ClusterError(f"The token file {file} cannot be read: {error.strerror}.", retry=False) from None
+        text = f"The token file {file} cannot be read: {error.strerror}."
+        raise ClusterError(text, for_operator=True) from None
     except UnicodeDecodeError:
         token = ""
     if not token or any(not sign.isprintable() or sign.isspace() for sign in token):
-        raise ClusterError(f"The token file {file} holds no token.", retry=False)
+        raise ClusterError(f"The token file {file} holds no token.", for_operator=True)
     return token
 
 

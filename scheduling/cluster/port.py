@@ -15,14 +15,32 @@ Document = Mapping[str, Any]
 """A Kubernetes object as plain dicts and lists."""
 
 
+NOT_NOW = "It cannot be used now; the operator sees why."
+
+
 class ClusterError(Exception):
     """The cluster could not do it; the text is a sentence. `retry` says whether trying again can help."""
 
-    def __init__(self, text: str, *, status: int | None = None, retry: bool = True, after: float | None = None) -> None:
+    def __init__(
+        self,
+        text: str,
+        *,
+        status: int | None = None,
+        retry: bool = True,
+        after: float | None = None,
+        for_operator: bool = False,
+    ) -> None:
+        """`for_operator`: about addresses, files or our own rights, which are nobody else's business."""
         super().__init__(text)
         self.status = status
         self.retry = retry
         self.after = after  # seconds, from Retry-After
+        self.for_operator = for_operator
+
+    @property
+    def for_everybody(self) -> str:
+        """What may stand on a tenant's page."""
+        return NOT_NOW if self.for_operator else str(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,16 +62,20 @@ def causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def stranger(server: str, status: int, headers: Mapping[str, str]) -> str:
-    """Why an answer cannot be a Kubernetes API server's, if it cannot; else ""."""
+    """Why an answer cannot be a Kubernetes API server's, if so; else "". A gateway's error page proves nothing."""
     its = f"The server at {server} is no Kubernetes API server"
     if 300 <= status < 400:
         where = urlsplit(header(headers, "location"))
         return f"{its}: it sends us on to {where.hostname or 'another page'} ({status}), as a log-in does."
-    if not is_web_page(headers):
-        return ""
-    if status >= 500:
-        return f"What stands before the server at {server} answers with a web page ({status}); the server may be down."
-    return f"{its}: it answers with a web page ({status})."
+    if status < 500 and is_web_page(headers):
+        return f"{its}: it answers with a web page ({status})."
+    return ""
+
+
+def not_known(server: str, token_file: str) -> str:
+    """Who we say to be means nothing there."""
+    cure = f"the token file {token_file} has to hold a new one" if token_file else "its row needs a token file"
+    return f"The cluster at {server} does not take our token (401); {cure}."
 
 
 def is_web_page(headers: Mapping[str, str]) -> bool:

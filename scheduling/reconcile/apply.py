@@ -198,7 +198,7 @@ def put(row: Workload, hands: Hands) -> bool:
         return _put(row, hands)
     except ClusterError as error:
         if not error.retry:
-            said = f"The cluster refused it: {error}" if error.__cause__ is None else str(error)
+            said = f"The cluster refused it: {error.for_everybody}" if error.__cause__ is None else str(error)
             _give_back(row, said, hands, Reason.BACKING_OFF)
         elif error.status is not None:
             _not_taken(row, error, hands)
@@ -293,9 +293,14 @@ def _not_taken(row: Workload, error: ClusterError, hands: Hands) -> None:
     if row.phase != Phase.PLACED:
         return
     if hands.now - row.phase_since < PUT_PATIENCE:
-        note(row, Reason.PLACED, f"It has a place, and the cluster does not take it yet: {error}", hands.now)
+        note(
+            row,
+            Reason.PLACED,
+            f"It has a place, and the cluster does not take it yet: {error.for_everybody}",
+            hands.now,
+        )
         return
-    _give_back(row, f"The cluster does not take it: {error}", hands, Reason.BACKING_OFF, may_end=False)
+    _give_back(row, f"The cluster does not take it: {error.for_everybody}", hands, Reason.BACKING_OFF, may_end=False)
 
 
 def _give_back(row: Workload, text: str, hands: Hands, reason: Reason, *, may_end: bool = True) -> bool:

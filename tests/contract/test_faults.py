@@ -28,7 +28,7 @@ def test_429_says_how_long_to_wait(simulation: Rig, faults: Any) -> None:
     assert (refusal.status, refusal.retry, refusal.after) == (429, True, 7.0)
 
 
-REFUSALS = {401: False, 403: False, 404: False, 409: True, 410: True, 500: True, 503: True, 504: True}
+REFUSALS = {403: False, 404: False, 409: True, 410: True, 500: True, 503: True, 504: True}
 
 
 @pytest.mark.parametrize(("status", "retry"), REFUSALS.items(), ids=[str(status) for status in REFUSALS])

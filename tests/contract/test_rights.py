@@ -39,7 +39,8 @@ def test_berth_may_not(real: Rig, method: str, path: str) -> None:
 
     refusal = refusal_of(lambda: real.port._api.ask(method, path, **options[method]))
 
-    assert (refusal.status, refusal.retry) == (403, False)
+    assert (refusal.status, refusal.for_operator) == (403, True)
+    assert "deploy/rbac.yaml" in str(refusal)
 
 
 def test_a_right_in_one_namespace_says_in_which(real: Rig) -> None:
@@ -60,8 +61,10 @@ def test_a_token_that_nobody_knows_is_one_sentence(real: Rig, control_plane: Sit
     with KubernetesPort(control_plane.plane.connection("stolen")) as port:
         refusal = refusal_of(lambda: port.observe(NOON))
 
-    assert (refusal.status, refusal.retry) == (401, False)
-    assert str(refusal) == "The cluster refused (401): Unauthorized"
+    assert (refusal.status, refusal.for_operator) == (401, True)
+    assert str(refusal) == (
+        f"The cluster at {control_plane.plane.server} does not take our token (401); its row needs a token file."
+    )
 
 
 def test_an_authority_that_did_not_sign_the_server_is_one_sentence(real: Rig, control_plane: Site) -> None:

@@ -29,6 +29,10 @@ extendedKeyUsage = serverAuth
 subjectKeyIdentifier = hash
 authorityKeyIdentifier = keyid
 subjectAltName = IP:127.0.0.1, DNS:localhost
+[elsewhere]
+basicConstraints = critical, CA:FALSE
+extendedKeyUsage = serverAuth
+subjectAltName = DNS:elsewhere.example
 [client]
 basicConstraints = critical, CA:FALSE
 keyUsage = critical, digitalSignature

@@ -6,6 +6,7 @@ from rest_framework import serializers
 
 from portal.api.fields import Flag, Fraction, Instant, OneOf, Text, Title, Whole
 from portal.api.inputs import Input, PageQuery
+from scheduling.cluster.port import NOT_NOW
 from scheduling.planning.facts import Capacity, Isolation, Sharing
 from scheduling.pools import EMPTY_MINUTES, IDLE_MINUTES, MOST_NODES
 
@@ -18,7 +19,12 @@ class ClusterShape(serializers.Serializer):
     name = serializers.CharField()
     paused = serializers.BooleanField(help_text="Berth looks, but does not act.")
     seen_at = Instant(allow_null=True, help_text="The last complete look.")
-    trouble = serializers.CharField(help_text="Why the last look failed, or empty.")
+    trouble = serializers.SerializerMethodField(
+        help_text="Why the last look failed, or empty; addresses and files are told to the operator alone."
+    )
+
+    def get_trouble(self, cluster: Any) -> str:
+        return cluster.trouble if self.context["operates"] or not cluster.trouble else NOT_NOW
 
 
 class PoolShape(serializers.Serializer):

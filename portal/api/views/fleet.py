@@ -51,7 +51,7 @@ class Fleet(Door):
         found: list[Node] = pages.paginate_queryset(self._nodes(), request, view=self) or []
         nodes = pages.get_paginated_response(seen(found, self.stand)).data
         facts = {"clusters": clusters, "pools": pools, "nodes": nodes, "reports": self._reports()}
-        return Response(shapes.FleetShape(facts).data)
+        return Response(shapes.FleetShape(facts, context={"operates": self.stand.is_operator}).data)
 
     def _nodes(self) -> Any:
         rows = Node.objects.select_related("cluster", "pool").order_by("cluster__name", "name")

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from scheduling.models import CycleReport, Removal
+from scheduling.cluster.port import NOT_NOW
+from scheduling.models import Cluster, CycleReport, Removal
 from scheduling.planning.facts import Problem
 from tests.portal.api.asking import Caller
 from tests.scheduling.lingering import linger
@@ -176,3 +177,17 @@ def test_the_operator_removes_it_by_force(world: Any, ask: Ask) -> None:
     assert answer.status == 200
     assert "Omar has had pod stuck-0 removed by force" in answer.body["phase_text"]
     assert Removal.objects.get().asked_by == world.omar
+
+
+@pytest.mark.parametrize(
+    ("who", "said"),
+    [("omar", "The token file /run/secrets/berth holds no token."), ("robin", NOT_NOW), ("dana", NOT_NOW)],
+)
+def test_why_a_look_failed_is_told_to_the_operator_alone(world: Any, ask: Ask, who: str, said: str) -> None:
+    Cluster.objects.update(trouble="The token file /run/secrets/berth holds no token.")
+
+    answer = ask(who).get("/fleet/").body
+
+    assert [cluster["trouble"] for cluster in answer["clusters"]] == [said]
+    Cluster.objects.update(trouble="")
+    assert [cluster["trouble"] for cluster in ask(who).get("/fleet/").body["clusters"]] == [""]

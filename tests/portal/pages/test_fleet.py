@@ -57,12 +57,20 @@ class TestPicture:
         problem = Problem("train-2", "status.allocatable", "One card is withheld.")
         world.node("train-2", "h100-train", sick_cards=1, problems=(problem,))
 
-        words = look(as_person(world.robin), "/fleet/").words
+        words = look(as_person(world.omar), "/fleet/").words
 
         assert "The provider says: No capacity in the zone." in words
         assert "harbour-1: The API server does not answer." in words
         assert "train-2: One card is withheld." in words
         assert "1 card sick" in words
+
+    def test_addresses_and_files_in_a_trouble_are_the_operators_business(self, world: World) -> None:
+        Cluster.objects.update(trouble="The token file /run/secrets/berth cannot be read.")
+
+        page = look(as_person(world.robin), "/fleet/")
+
+        assert "harbour-1: It cannot be used now; the operator sees why." in page.words
+        assert "/run/secrets" not in page.html
 
     def test_a_node_of_no_pool_is_seen(self, world: World) -> None:
         Node.objects.filter(name="train-1").update(pool=None)
