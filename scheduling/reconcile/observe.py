@@ -33,5 +33,5 @@ def observe(cluster: Cluster, port: ClusterPort, now: datetime, ours: Lease | No
         return Look(seen, snapshot.from_look(cluster, seen, seen.nodes, now), changed=False)
     moved = steps.follow(cluster, seen, now)  # first: whose meter ends here no longer pays for a card there
     nodes = records.see_nodes(cluster, seen, now)
-    records.see_pools(cluster, seen.sizes)
+    records.see_pools(cluster, seen.sizes, seen.problems)
     return Look(seen, snapshot.from_look(cluster, seen, nodes.nodes, now), changed=nodes.changed or moved > 0)

@@ -14,10 +14,11 @@ from django.db import transaction
 
 from scheduling.cluster.port import Observation, PoolSize
 from scheduling.models import CardSpan, Cluster, Node, NodePool
-from scheduling.planning.facts import NodeFact, PodFact, Sharing
+from scheduling.planning.facts import NodeFact, PodFact, Problem, Sharing
 from scheduling.reconcile.lingering import cards_of, lingering, lingering_json, paid_for
 from scheduling.snapshot import node_json
 
+POOL_KIND = "MachineDeployment"
 FINISHED = ("Succeeded", "Failed")
 NODE_FIELDS = [
     "pool",
@@ -60,12 +61,17 @@ def see_nodes(cluster: Cluster, seen: Observation, now: datetime) -> Seen:
     return Seen(tuple(nodes), changed=bool(fresh or gone))
 
 
-def see_pools(cluster: Cluster, sizes: Iterable[PoolSize]) -> None:
-    """What the provider says of each pool; a pool of which it says nothing becomes unknown, not zero."""
+def see_pools(cluster: Cluster, sizes: Iterable[PoolSize], problems: Iterable[Problem] = ()) -> None:
+    """What the provider says of each pool; a pool of which it says nothing becomes unknown, not zero.
+
+    `problems`: of the look; where the cluster does not know the provider's kind at all, each pool of it says so.
+    """
     said = {size.pool: size for size in sizes}
+    absent = next((problem.text for problem in problems if problem.where == POOL_KIND and not problem.field), "")
+    unknown = absent[:300] or "The provider does not know this pool."
     for pool in cluster.pools.exclude(provider="static"):
         size = said.get(pool.name)
-        wished, trouble = (size.wished, size.message[:300]) if size else (None, "The provider does not know this pool.")
+        wished, trouble = (size.wished, size.message[:300]) if size else (None, unknown)
         if (pool.wished_nodes, pool.trouble) != (wished, trouble):
             NodePool.objects.filter(pk=pool.pk).update(wished_nodes=wished, trouble=trouble)
 

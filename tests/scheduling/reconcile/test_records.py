@@ -6,8 +6,8 @@ from fractions import Fraction as F
 import pytest
 
 from scheduling.cluster.port import Observation, PoolSize
-from scheduling.models import CardSpan, Node
-from scheduling.planning.facts import DeviceFact, Isolation, PodFact
+from scheduling.models import CardSpan, Node, NodePool
+from scheduling.planning.facts import DeviceFact, Isolation, PodFact, Problem
 from scheduling.reconcile import records
 from scheduling.snapshot import node_fact as stored
 from tests.world import device_of, node_fact
@@ -177,6 +177,17 @@ def test_a_pool_that_the_provider_does_not_name_is_unknown_not_zero(world):
 
     assert (train.wished_nodes, train.trouble) == (2, "no capacity in zone")
     assert (shared.wished_nodes, shared.trouble) == (None, "The provider does not know this pool.")
+
+
+def test_where_the_cluster_does_not_know_the_providers_kind_each_pool_of_it_says_so(world):
+    NodePool.objects.filter(name="h100-train").update(provider="static", trouble="")
+    absent = Problem("MachineDeployment", "", "The kind is not there.")
+    odd = Problem("MachineDeployment", "items[3]", "An odd one.")
+
+    records.see_pools(world.cluster, [], [odd, absent])
+
+    told = dict(world.cluster.pools.values_list("name", "trouble"))
+    assert (told["h100-shared"], told["h100-train"]) == ("The kind is not there.", "")
 
 
 def test_node_facts_come_back_as_they_were_written(world):
