@@ -174,6 +174,12 @@ def why_kept_away(taint: Taint) -> str:
     return "" if usual(taint) else "it keeps pods away that do not tolerate it, and Berth's do not"
 
 
+def is_strange(taint: Taint) -> bool:
+    """Does it keep our pods away without telling of a fault that passes? Somebody wants it so, or forgot it."""
+    known = any(re.fullmatch(pattern, taint.key) for pattern, _ in FAULT_TAINTS)
+    return taint.effect in HARD and not known and not usual(taint)
+
+
 def usual(taint: Taint) -> bool:
     """Does the taint merely say that this is a GPU node, or a node of spot capacity?"""
     if taint.key in USUAL_TAINTS:

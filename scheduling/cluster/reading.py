@@ -145,6 +145,7 @@ def node_fact(node: NodeDocument, odd: Iterable[Problem] = ()) -> NodeFact:
         devices=cards.devices,
         cpu_milli=measured(node.status.allocatable, "cpu", milli, notes),
         host_memory_mib=measured(node.status.allocatable, "memory", mib, notes),
+        kept_away=next((taint.key for taint in fact.taints if labels.is_strange(taint)), ""),
         schedulable=fact.ready and not sight.changing and not reasons and not is_cordoned(node),
         problems=tuple(notes.problems),
     )

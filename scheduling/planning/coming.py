@@ -74,13 +74,22 @@ def nodes_of(snapshot: Snapshot) -> Coming:
     for node in sorted(snapshot.nodes, key=lambda node: node.name):
         pool = pools.get(node.pool)
         if pool is not None and booting(node, snapshot.now):
-            text = f"Node {node.name} has joined and does not show its cards yet; it starts when it does."
+            text = _boot_words(node)
             coming.expect(fresh(node.name, pool, pool.layout), Reason.WAITING_FOR_NODE, text, pool=pool)
     for pool in sorted(snapshot.pools, key=lambda pool: pool.name):
         for number in range(missing(pool, snapshot.nodes)):
             text = f"A new node of pool {pool.name} has been asked for; it starts when that node shows its cards."
             coming.expect(fresh(f"{pool.name} +{number}", pool, pool.layout), Reason.WAITING_FOR_NODE, text, pool=pool)
     return coming
+
+
+def _boot_words(node: NodeFact) -> str:
+    if node.kept_away:
+        return (
+            f"Node {node.name} has joined, but its taint {node.kept_away} keeps Berth's pods away; "
+            "it starts when an operator takes that off."
+        )
+    return f"Node {node.name} has joined and does not show its cards yet; it starts when it does."
 
 
 def being_cut(node: NodeFact) -> bool:
@@ -103,7 +112,8 @@ def overdue(node: NodeFact, now: datetime) -> bool:
 
 
 def shows_cards(node: NodeFact) -> bool:
-    return any(device.allocatable for device in node.devices)
+    """And lets us at them: a fresh node behind a strange taint is waited for, but no second one is bought for it."""
+    return not node.kept_away and any(device.allocatable for device in node.devices)
 
 
 def staying(pool: PoolFact, nodes: Iterable[NodeFact]) -> list[NodeFact]:

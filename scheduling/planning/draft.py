@@ -173,4 +173,4 @@ def _no(need: WorkloadFact, reason: Reason, text: str) -> Answer:
 
 def _could_stay(node: NodeFact) -> bool:
     """Withdrawn by us, not yet given back, and else in order as far as the node itself says."""
-    return node.leaving and not node.dropped and node.ready and not node.cutting_to
+    return node.leaving and not node.dropped and node.ready and not node.cutting_to and not node.kept_away

@@ -178,6 +178,7 @@ class NodeFact:
     usable_since: datetime | None = None  # when we first saw its GPUs advertised; emptiness starts here; None before
     driver: str = ""
     problems: tuple[Problem, ...] = ()
+    kept_away: str = ""  # a taint of nobody's fault that keeps our pods away, as its key
     not_ready_since: datetime | None = None  # since when its Ready condition says so; None: ready, or not known
 
 

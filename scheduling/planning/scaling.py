@@ -156,6 +156,8 @@ class Sizes:
 
     def _idle_words(self, node: NodeFact, since: datetime) -> str:
         if node.usable_since is None:
+            if node.kept_away:
+                return f"it joined at {instant(since)} and its taint {node.kept_away} has kept our pods away since"
             return f"it joined at {instant(since)} and never showed its cards"
         return f"nothing of ours has been on it since {instant(since)}, {length(self._now - since)}"
 

@@ -14,6 +14,7 @@ from django.db import transaction
 
 from scheduling.cluster.port import Observation, PoolSize
 from scheduling.models import CardSpan, Cluster, Node, NodePool
+from scheduling.planning.coming import shows_cards
 from scheduling.planning.facts import NodeFact, PodFact, Problem, Sharing
 from scheduling.reconcile.lingering import cards_of, lingering, lingering_json, paid_for
 from scheduling.snapshot import node_json
@@ -105,8 +106,7 @@ def _with_usable_since(node: NodeFact, row: Node | None, now: datetime) -> NodeF
     same = row is not None and row.uid == node.uid
     if same and row is not None and row.usable_since:
         return replace(node, usable_since=row.usable_since)
-    advertised = any(device.allocatable > 0 for device in node.devices)
-    return replace(node, usable_since=now if advertised else None)
+    return replace(node, usable_since=now if shows_cards(node) else None)
 
 
 def _row(
