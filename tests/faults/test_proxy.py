@@ -157,7 +157,7 @@ def heard(proxy: Proxy, door: Session, count: int, rule: Any = None) -> list[dic
     """The first events of a watch of ConfigMaps, with three made while it runs."""
     version = json.loads(door.ask("GET", MAPS))["metadata"]["resourceVersion"]
     stream = door.lines(MAPS, query={"watch": "true", "resourceVersion": version}, silence=5.0)
-    maker = threading.Thread(target=lambda: [make(door, f"map-{number}") for number in range(3)])
+    maker = threading.Thread(target=make_three, args=(door,))
     maker.start()
     found = []
     for line in stream:
@@ -167,6 +167,11 @@ def heard(proxy: Proxy, door: Session, count: int, rule: Any = None) -> list[dic
     stream.close()
     maker.join()
     return found
+
+
+def make_three(door: Session) -> None:
+    for number in range(3):
+        make(door, f"map-{number}")
 
 
 def names(events: list[dict[str, Any]]) -> list[str]:
