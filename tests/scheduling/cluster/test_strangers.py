@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
-import ssl
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,56 +16,11 @@ from scheduling.cluster.client import Connection, KubernetesPort, Session
 from scheduling.cluster.port import ClusterError
 from scheduling.cluster.strangers import forbidden
 from tests.controlplane.papers import Papers, make_papers, sign
+from tests.scheduling.cluster.answering import Server, http
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 NODES = "/api/v1/nodes"
 EMPTY = json.dumps({"kind": "NodeList", "metadata": {"resourceVersion": "1"}, "items": []}).encode()
-
-
-@dataclass
-class Server:
-    """A server of one thread that answers every request alike, with TLS where it has a certificate."""
-
-    answer: bytes
-    certificate: Path | None = None
-    key: Path | None = None
-    requests: list[str] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER) if self.certificate else None
-        if self.context and self.certificate:
-            self.context.load_cert_chain(self.certificate, self.key)
-        self.thread = threading.Thread(target=self.run, daemon=True)
-        self.thread.start()
-
-    @property
-    def url(self) -> str:
-        return f"{'https' if self.certificate else 'http'}://127.0.0.1:{self.port}"
-
-    def run(self) -> None:
-        while True:
-            try:
-                connection, _ = self.listener.accept()
-            except OSError:
-                return
-            with closing(connection):
-                self.serve(connection)
-
-    def serve(self, connection: socket.socket) -> None:
-        try:
-            secure = self.context.wrap_socket(connection, server_side=True) if self.context else connection
-            with closing(secure):
-                self.requests.append(secure.recv(65536).decode(errors="replace"))
-                secure.sendall(self.answer)
-        except OSError:  # who does not trust us hangs up
-            return
-
-    def stop(self) -> None:
-        self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
-        self.thread.join(timeout=5)
 
 
 @pytest.fixture
@@ -88,12 +39,6 @@ def serving() -> Iterator[Callable[..., Server]]:
 @pytest.fixture(scope="module")
 def papers(tmp_path_factory: pytest.TempPathFactory) -> Papers:
     return make_papers(tmp_path_factory.mktemp("papers"))
-
-
-def http(body: bytes, status: str = "200 OK", kind: str = "application/json", **headers: str) -> bytes:
-    lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", f"Content-Type: {kind}", "Connection: close"]
-    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
-    return "\r\n".join([*lines, "", ""]).encode() + body
 
 
 def look_at(server: str, **credentials: str) -> ClusterError:
