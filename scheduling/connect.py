@@ -5,7 +5,7 @@ The Kubernetes client is imported here when first needed, and not earlier: web p
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
@@ -26,6 +26,7 @@ class Way(NamedTuple):
 
 
 _ports: dict[int, tuple[Way, KubernetesPort]] = {}  # by the row's key
+_rings: dict[int, Callable[[], None]] = {}  # of the clusters that this process watches
 _lock = Lock()
 
 
@@ -38,17 +39,30 @@ def port_for(cluster: Cluster) -> Iterator[KubernetesPort]:
 def kubernetes_port(cluster: Cluster) -> KubernetesPort:
     """The cluster's adapter in this process; a new one when its row has changed, and the old one is closed.
 
-    Raises ClusterError for an address that is none, or a token file that cannot be read.
+    Where this process watches the cluster, the new one does so at once. Raises ClusterError for an address that is
+    none, or a token file that cannot be read.
     """
     way = way_to(cluster)
     with _lock:
         before = _ports.get(cluster.pk)
         if before and before[0] == way:
             return before[1]
-        if before:
-            _ports.pop(cluster.pk)[1].close()  # whoever is in the middle of a call ends it as it was begun
-        _ports[cluster.pk] = way, opened(way)
-        return _ports[cluster.pk][1]
+        _ports.pop(cluster.pk, None)
+        try:
+            port = opened(way)
+            _ports[cluster.pk] = way, port
+            if cluster.pk in _rings:
+                port.watch(_rings[cluster.pk], cluster.name)
+            return port
+        finally:
+            if before:
+                before[1].close()  # whoever is in the middle of a call ends it as it was begun
+
+
+def listen(cluster: Cluster, ring: Callable[[], None]) -> None:
+    """Watch the cluster from this process, wherever its row leads; `ring` at what matters. Raises ClusterError."""
+    _rings[cluster.pk] = ring
+    kubernetes_port(cluster).watch(ring, cluster.name)
 
 
 def way_to(cluster: Cluster) -> Way:
@@ -63,8 +77,9 @@ def opened(way: Way) -> KubernetesPort:
 
 
 def forget_ports() -> None:
-    """Close every adapter of this process."""
+    """Close every adapter of this process, and watch nothing any more."""
     with _lock:
+        _rings.clear()
         while _ports:
             _, (_, port) = _ports.popitem()
             port.close()

@@ -61,6 +61,8 @@ class Cluster(models.Model):
     metrics_namespace = models.CharField(max_length=63, default="gpu-operator")
     paused = models.BooleanField(default=False, help_text="The cycle looks but does not act.")
     seen_at = models.DateTimeField(null=True, blank=True, help_text="Last complete look.")
+    heard_at = models.DateTimeField(null=True, blank=True, help_text="When its watches last spoke; on the wall clock.")
+    picture = models.JSONField(default=dict, blank=True, help_text="How far seen and written: no look may show less.")
     due_at = models.DateTimeField(null=True, blank=True, help_text="When time alone asks for the next look.")
     wanted_at = models.DateTimeField(null=True, blank=True, help_text="Last wake-up; on the wall clock.")
     looked_at = models.DateTimeField(

@@ -6,7 +6,7 @@ connection (TLS, proxies, keep-alive); lists are decoded straight from bytes.
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -18,16 +18,17 @@ from urllib.parse import urlencode, urlsplit
 from kubernetes.client.configuration import Configuration
 from kubernetes.client.exceptions import ApiException
 from kubernetes.client.rest import RESTClientObject
-from urllib3.exceptions import HTTPError
+from urllib3.exceptions import HTTPError, ReadTimeoutError
 
 from scheduling.cluster import names
-from scheduling.cluster.api import APPLY, CONFLICT, JSON, MERGE, Query, document_in, path_of, refused
+from scheduling.cluster.api import JSON, MERGE, Query, path_of, refused
 from scheduling.cluster.circuit import Circuit
 from scheduling.cluster.exporters import expositions
 from scheduling.cluster.forcing import remove_by_force
-from scheduling.cluster.observing import observe
-from scheduling.cluster.port import ClusterError, Document, Exposition, Observation, Ref
+from scheduling.cluster.mirror import SILENCE, Mirror
+from scheduling.cluster.port import ClusterError, Document, Exposition, Observation, Picture, Ref, WentSilent
 from scheduling.cluster.strangers import certificate_trouble, is_web_page, not_known, stranger
+from scheduling.cluster.writes import Writes
 from scheduling.cluster.writing import MAIN
 from scheduling.providers import Provider
 from scheduling.providers.cluster_api import ClusterApi
@@ -106,11 +107,16 @@ class Session:
                 raise self._refused(status, headers, answer)
         return answer
 
-    def lines(self, path: str, *, query: Query, silence: float) -> Iterator[bytes]:
-        """The answer's lines as they come. A silence of so many seconds is a ClusterError: a dead stream (W3)."""
+    def lines(
+        self, path: str, *, query: Query, silence: float, begun: Callable[[], None] = lambda: None
+    ) -> Iterator[bytes]:
+        """The answer's lines as they come; `begun` when it has begun. Raises WentSilent after so many seconds (W3)."""
         try:
             with closing(self._stream(path, query, silence)) as answer, self._listed(answer):
+                begun()
                 yield from lines_in(answer.stream(None, decode_content=True))
+        except ReadTimeoutError:
+            raise WentSilent(f"The cluster at {self._server} went silent: nothing came for {silence:g} s.") from None
         except (HTTPError, OSError) as error:
             raise self._unreachable("went silent", error) from None
 
@@ -188,7 +194,7 @@ class Session:
 
 
 class KubernetesPort:
-    """The port of one cluster. Keep it, and close it at the end: one client, no threads that outlive a call."""
+    """The port of one cluster. Keep it, and close it at the end: one client, no threads but those that watch."""
 
     def __init__(
         self,
@@ -197,10 +203,13 @@ class KubernetesPort:
         provider: Provider | None = None,
         metrics_namespace: str = "",
         circuit: Circuit | None = None,
+        silence: float = SILENCE,
     ) -> None:
         """`metrics_namespace` is where the exporters run; "" looks for them everywhere."""
         self._api = Session(connection, circuit or Circuit())
         self._provider = provider or ClusterApi()
+        self.mirror = Mirror(self._api, self._provider.source, silence)
+        self._writes = Writes(self._api, self.mirror)
         self._metrics_namespace = metrics_namespace
 
     def __enter__(self) -> Self:
@@ -212,12 +221,24 @@ class KubernetesPort:
         self.close()
 
     def close(self) -> None:
+        self.mirror.stop()
         self._api.close()
+        self.mirror.join()
 
     # Looking
 
-    def observe(self, now: datetime) -> Observation:
-        return observe(self._api, self._provider.sizes, now)
+    def observe(self, now: datetime, at_least: Picture | None = None) -> Observation:
+        return self.mirror.observe(now, at_least)
+
+    def taken(self, seen: Observation) -> None:
+        self.mirror.taken(seen)
+
+    def picture(self) -> Picture:
+        return self.mirror.picture()
+
+    def watch(self, ring: Callable[[], None], name: str = "") -> None:
+        """From now on looks are answered from watches; `ring` at what matters. `close` ends it."""
+        self.mirror.watch(ring, name)
 
     def metrics(self, nodes: Iterable[str]) -> list[Exposition]:
         return expositions(self._api, nodes, self._metrics_namespace)
@@ -229,47 +250,16 @@ class KubernetesPort:
     # Workloads
 
     def put(self, document: Document) -> str:
-        kind, meta = document["kind"], document["metadata"]
-        name, namespace = meta["name"], meta.get("namespace", "")
-        there = self._find(kind, namespace, name)
-        if there is not None:
-            refuse_foreign(kind, there, meta)
-        query: Query = {"fieldManager": names.FIELD_MANAGER, "force": "true"}
-        body = self._api.ask("PATCH", path_of(kind, namespace, name), query=query, body=document, content=APPLY)
-        uid: str = document_in(body).get("metadata", {}).get("uid", "")
-        return uid
+        return self._writes.put(document)
 
     def remove(self, ref: Ref) -> bool:
-        there = self._find(ref.kind, ref.namespace, ref.name)
-        if there is None or not is_ours(there) or (ref.uid and uid_of(there) != ref.uid):
-            return False
-        if there["metadata"].get("deletionTimestamp"):
-            return True
-        # Named by uid, so that a namesake made meanwhile stays; a Job's pods would be left behind without a policy.
-        body = {"propagationPolicy": "Background", "preconditions": {"uid": uid_of(there)}}
-        try:
-            self._api.ask("DELETE", path_of(ref.kind, ref.namespace, ref.name), body=body)
-        except ClusterError as error:
-            if error.status in {NOT_FOUND, CONFLICT}:
-                return False
-            raise
-        return True
+        return self._writes.remove(ref)
 
     def remove_by_force(self, ref: Ref) -> bool:
         return remove_by_force(self._api, ref)
 
     def scale(self, ref: Ref, replicas: int) -> None:
-        there = self._find(ref.kind, ref.namespace, ref.name)
-        if there is None and replicas == 0:
-            return
-        if there is None or not is_ours(there) or (ref.uid and uid_of(there) != ref.uid):
-            raise ClusterError(
-                f"{ref.kind} {ref.name} of ours is not there to be scaled.", status=NOT_FOUND, retry=False
-            )
-        if there.get("spec", {}).get("replicas") == replicas:
-            return
-        path = path_of(ref.kind, ref.namespace, ref.name) + "/scale"
-        self._api.ask("PATCH", path, body={"spec": {"replicas": replicas}}, content=MERGE)
+        self._writes.scale(ref, replicas)
 
     # Nodes
 
@@ -289,7 +279,9 @@ class KubernetesPort:
 
     def resize(self, pool: str, nodes: int, drop: Iterable[str]) -> None:
         dropped = tuple(drop)
-        self._provider.resize(self._api, pool, nodes, dropped)
+        done = self._provider.resize(self._api, pool, nodes, dropped)
+        if done is not None:
+            self.mirror.amended(done.kind, done.key, done.version, wished=nodes)
         for node in dropped:
             try:
                 self._patch_node(node, {"metadata": {"annotations": {names.DROPPED: "true"}}})
@@ -297,59 +289,15 @@ class KubernetesPort:
                 if error.status != NOT_FOUND:
                     raise
 
-    # Watching
-
-    def lines(self, path: str, *, query: Query, silence: float) -> Iterator[bytes]:
-        return self._api.lines(path, query=query, silence=silence)
-
-    def version(self, path: str, query: Query) -> str:
-        """The resourceVersion at which a collection stands."""
-        answer = document_in(self._api.ask("GET", path, query={**query, "limit": 1}))
-        return str(answer.get("metadata", {}).get("resourceVersion", ""))
-
     # Helpers
 
-    def _find(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
-        try:
-            return document_in(self._api.ask("GET", path_of(kind, namespace, name)))
-        except ClusterError as error:
-            if error.status == NOT_FOUND:
-                return None
-            raise
-
     def _bears_one_of(self, node: str, marks: Iterable[str]) -> bool:
-        there = self._find("Node", "", node) or {}
+        there = self._writes.find("Node", "", node) or {}
         annotations = there.get("metadata", {}).get("annotations") or {}
         return any(mark in annotations for mark in marks)
 
     def _patch_node(self, node: str, body: Mapping[str, Any]) -> None:
-        self._api.ask("PATCH", path_of("Node", "", node), body=body, content=MERGE)
-
-
-def refuse_foreign(kind: str, there: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    """Never write over what is not ours, nor over what is about to go."""
-    name = wanted["name"]
-    if not is_ours(there):
-        label = f"{names.MANAGED_BY}={names.MANAGER}"
-        text = f"{kind} {name} is there already and is not Berth's; remove it, or label it {label}."
-        raise ClusterError(text, status=CONFLICT, retry=False)
-    row = labels_of(wanted).get(names.WORKLOAD)
-    if labels_of(there["metadata"]).get(names.WORKLOAD) != row:
-        raise ClusterError(f"{kind} {name} is there already, for another workload.", status=CONFLICT, retry=False)
-    if there["metadata"].get("deletionTimestamp"):
-        raise ClusterError(f"{kind} {name} is still being deleted.", status=CONFLICT)
-
-
-def is_ours(there: Mapping[str, Any]) -> bool:
-    return labels_of(there.get("metadata") or {}).get(names.MANAGED_BY) == names.MANAGER
-
-
-def labels_of(meta: Mapping[str, Any]) -> Mapping[str, Any]:
-    return meta.get("labels") or {}
-
-
-def uid_of(there: Mapping[str, Any]) -> str:
-    return str(there["metadata"].get("uid", ""))
+        self.mirror.wrote("Node", self._api.ask("PATCH", path_of("Node", "", node), body=body, content=MERGE))
 
 
 def token_of(connection: Connection) -> str:

@@ -7,6 +7,7 @@ Every verb may be repeated: twice is the same as once. Failures are `ClusterErro
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from datetime import timedelta as td
 from typing import Any, Protocol
 
 from scheduling.planning.facts import NodeFact, ObjectFact, PodFact, Problem
@@ -43,6 +44,10 @@ class ClusterError(Exception):
         return NOT_NOW if self.for_operator else str(self)
 
 
+class WentSilent(ClusterError):
+    """A stream that is open and says nothing: nobody knows whether anything happened."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ref:
     """Names one object; `uid` guards against a namesake."""
@@ -64,6 +69,19 @@ class PoolSize:
 
 
 @dataclass(frozen=True, slots=True)
+class Picture:
+    """How far somebody has seen and written a cluster: no later look may show less.
+
+    Versions are of one kind of object each, and only of one cluster; `torn` when who made it died in the middle.
+    """
+
+    by: str  # whose mirror
+    identity: str  # of the cluster
+    versions: Mapping[str, int]
+    torn: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Observation:
     """One consistent look: all lists read, or `complete` is False and `problems` says what is missing."""
 
@@ -74,8 +92,10 @@ class Observation:
     sizes: tuple[PoolSize, ...]
     complete: bool
     problems: tuple[Problem, ...]
-    changed: frozenset[str] | None = None  # nodes that are new, gone or different, or whose pods are; None: unknown
+    changed: frozenset[str] | None = None  # nodes that differ, or whose pods do, since the last look that was taken
     heard_at: datetime | None = None  # wall clock: when the slowest of its streams last said anything; None: lists
+    age: td = td(0)  # how old the picture was when it was asked for; on the wall clock
+    revision: int | None = None  # the same from the same mirror: nothing that matters has changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +108,14 @@ class Exposition:
 
 
 class ClusterPort(Protocol):
-    def observe(self, now: datetime) -> Observation:
-        """Nodes, pods, our objects and pool sizes."""
+    def observe(self, now: datetime, at_least: Picture | None = None) -> Observation:
+        """Nodes, pods, our objects and pool sizes; not less than what somebody else has seen and written."""
+
+    def taken(self, seen: Observation) -> None:
+        """A look is written down; `changed` of the next ones counts from there."""
+
+    def picture(self) -> Picture:
+        """How far this port has seen and written, for whoever looks next."""
 
     def put(self, document: Document) -> str:
         """Server-side apply one document under its deterministic name; returns its uid.

@@ -4,13 +4,23 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from scheduling.cluster import names
-from scheduling.cluster.api import MERGE, Api, pages, segment
+from scheduling.cluster.api import MERGE, Api, document_in, pages, segment
 from scheduling.cluster.documents import DeploymentDocument, MachineDocument
 from scheduling.cluster.port import ClusterError, PoolSize
 from scheduling.cluster.reading import each, pool_size
+from scheduling.cluster.sources import Source
+from scheduling.providers import Resized
 
 VERSIONS = ("v1beta2", "v1beta1")  # newest first
 NOT_FOUND = 404
+KIND = "MachineDeployment"
+DEPLOYMENTS = Source(
+    kind=KIND,
+    paths=tuple(f"/apis/cluster.x-k8s.io/{version}/machinedeployments" for version in VERSIONS),
+    document=DeploymentDocument,
+    fact=lambda found, _: pool_size(found),
+    missing="this cluster does not know Cluster API, so pools of that provider cannot be resized",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,22 +38,17 @@ class ClusterApi:
     def __init__(self) -> None:
         self._version = ""
 
-    def sizes(self, api: Api) -> tuple[PoolSize, ...]:
-        """Of every pool; none where Cluster API is not installed."""
-        try:
-            return tuple(found.size for found in self._deployments(api))
-        except ClusterError as error:
-            if error.status == NOT_FOUND:
-                return ()
-            raise
+    source = DEPLOYMENTS
 
-    def resize(self, api: Api, pool: str, nodes: int, drop: Iterable[str]) -> None:
+    def resize(self, api: Api, pool: str, nodes: int, drop: Iterable[str]) -> Resized | None:
         found = self._deployment(api, pool)
         self._mark_for_deletion(api, found, frozenset(drop))
         if found.size.wished == nodes:
-            return
+            return None
         path = f"{self._path(found.namespace, 'machinedeployments')}/{segment(found.name)}/scale"
-        api.ask("PATCH", path, body={"spec": {"replicas": nodes}}, content=MERGE)
+        answer = document_in(api.ask("PATCH", path, body={"spec": {"replicas": nodes}}, content=MERGE))
+        version = str((answer.get("metadata") or {}).get("resourceVersion", ""))
+        return Resized(KIND, (found.namespace, found.name), version)
 
     def _deployment(self, api: Api, pool: str) -> Deployment:
         try:

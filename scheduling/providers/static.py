@@ -3,14 +3,14 @@
 from collections.abc import Iterable
 
 from scheduling.cluster.api import Api
-from scheduling.cluster.port import ClusterError, PoolSize
+from scheduling.cluster.port import ClusterError
+from scheduling.cluster.sources import Source
 
 
 class Static:
     """Knows no sizes and changes none."""
 
-    def sizes(self, api: Api) -> tuple[PoolSize, ...]:  # noqa: ARG002  the provider's shape
-        return ()
+    source: Source | None = None
 
     def resize(self, api: Api, pool: str, nodes: int, drop: Iterable[str]) -> None:  # noqa: ARG002
         raise ClusterError(f"Pool {pool} is static: its nodes are added and removed by hand.", retry=False)

@@ -73,7 +73,11 @@ def _one_look(cluster: Cluster, ours: Lease) -> Report:
     now, began_at = time_at(cluster), datetime.now(UTC)
     try:
         with port_for(cluster) as port:
-            return run_cycle(cluster, Fenced(port, ours), now, ours)
+            try:
+                return run_cycle(cluster, Fenced(port, ours), now, ours)
+            finally:
+                if ours.picture is not None:
+                    ours.picture = port.picture()  # with what was written by now
     except LeaseLost:
         log.warning("A look at cluster %s took so long that another worker took over; it counts for nothing.", cluster)
         return Report(at=now)
@@ -103,6 +107,8 @@ def _report(look: Look, done: Done, refusal: str, started: Start) -> Report:
     return Report(
         at=look.snapshot.now,
         complete=look.seen.complete,
+        age=look.seen.age,
+        heard_at=look.seen.heard_at,
         actions=done.actions,
         failures=done.failures,
         refusal=refusal,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from scheduling.cluster.port import ClusterPort, Document, Exposition, Observation, Ref
+from scheduling.cluster.port import ClusterPort, Document, Exposition, Observation, Picture, Ref
 from scheduling.reconcile.lease import Lease
 
 
@@ -19,8 +19,14 @@ class Fenced:
     port: ClusterPort
     ours: Lease
 
-    def observe(self, now: datetime) -> Observation:
-        return self.port.observe(now)
+    def observe(self, now: datetime, at_least: Picture | None = None) -> Observation:
+        return self.port.observe(now, at_least)
+
+    def taken(self, seen: Observation) -> None:
+        self.port.taken(seen)
+
+    def picture(self) -> Picture:
+        return self.port.picture()
 
     def put(self, document: Document) -> str:
         self.ours.check()

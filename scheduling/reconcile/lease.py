@@ -14,7 +14,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from datetime import timedelta as td
 from typing import Any
@@ -22,6 +22,7 @@ from typing import Any
 from django.db import DatabaseError, connection
 from django.db.models import Q
 
+from scheduling.cluster.port import Picture
 from scheduling.models import Cluster
 
 HOLDS = td(seconds=20)
@@ -41,6 +42,8 @@ class Lease:
 
     cluster_id: int
     token: str
+    at_least: Picture | None = None  # what the last holder had seen and written: ours must not show less
+    picture: Picture | None = None  # what we leave to the next; None: we saw nothing whole, so theirs stays
     _until: float = field(default_factory=lambda: time.monotonic() + HOLDS.total_seconds())
 
     def holds(self) -> bool:
@@ -68,10 +71,10 @@ class Lease:
 def lease(cluster_id: int) -> Iterator[Lease | None]:
     """The lease, or None when somebody else holds it or the cluster rests after broken looks."""
     token = uuid.uuid4().hex
-    if not _take(cluster_id, token):
+    ours = _take(cluster_id, token)
+    if ours is None:
         yield None
         return
-    ours = Lease(cluster_id, token)
     ended: dict[str, Any] = {}
     try:
         with _kept(ours):
@@ -79,6 +82,7 @@ def lease(cluster_id: int) -> Iterator[Lease | None]:
         ended = {"broken_looks": 0, "rest_until": None}
     finally:
         mine = Cluster.objects.filter(pk=cluster_id, lease_token=token)
+        ended |= {"picture": asdict(ours.picture)} if ours.picture else {}
         mine.update(lease_token="", lease_until=None, **ended)
 
 
@@ -92,18 +96,28 @@ def wanted_since(cluster_id: int, started: datetime) -> bool:
     return Cluster.objects.filter(pk=cluster_id, wanted_at__gt=started).exists()
 
 
-def _take(cluster_id: int, token: str) -> bool:
+def _take(cluster_id: int, token: str) -> Lease | None:
     """Take the lease if nobody holds it. The look is written down as broken until it ends."""
     wall = _wall()
-    broken = Cluster.objects.filter(pk=cluster_id).values_list("broken_looks", flat=True).first()
-    if broken is None:
-        return False
+    before = Cluster.objects.filter(pk=cluster_id).values("broken_looks", "lease_token", "picture").first()
+    if before is None:
+        return None
+    broken = before["broken_looks"]
     free = Q(lease_until=None) | Q(lease_until__lte=wall)
     rested = Q(rest_until=None) | Q(rest_until__lte=wall)
     row = Cluster.objects.filter(free, rested, pk=cluster_id, broken_looks=broken)
     pause = rest(broken + 1)
     facts = {"broken_looks": broken + 1, "rest_until": wall + pause if pause else None}
-    return bool(row.update(lease_token=token, lease_until=wall + HOLDS, **facts))
+    if not row.update(lease_token=token, lease_until=wall + HOLDS, **facts):
+        return None
+    return Lease(cluster_id, token, _left_behind(before["picture"], torn=bool(before["lease_token"])))
+
+
+def _left_behind(picture: dict[str, Any], *, torn: bool) -> Picture | None:
+    """Who had the lease and did not give it back may have written more than it could say."""
+    if not picture and not torn:
+        return None
+    return Picture(picture.get("by", ""), picture.get("identity", ""), picture.get("versions", {}), torn=torn)
 
 
 @contextmanager

@@ -26,12 +26,15 @@ def observe(cluster: Cluster, port: ClusterPort, now: datetime, ours: Lease | No
     An incomplete look writes nothing: what could not be read is unknown, not gone. Raises LeaseLost when the answer
     came so late that somebody else has taken over: an old picture would undo what they wrote.
     """
-    seen = port.observe(now)
+    seen = port.observe(now, ours.at_least if ours else None)
     if ours is not None and not ours.prolong():
         raise LeaseLost
+    if ours is not None and seen.complete:
+        ours.picture = port.picture()
     if not seen.complete:
         return Look(seen, snapshot.from_look(cluster, seen, seen.nodes, now), changed=False)
     moved = steps.follow(cluster, seen, now)  # first: whose meter ends here no longer pays for a card there
     nodes = records.see_nodes(cluster, seen, now)
     records.see_pools(cluster, seen.sizes, seen.problems)
+    port.taken(seen)
     return Look(seen, snapshot.from_look(cluster, seen, nodes.nodes, now), changed=nodes.changed or moved > 0)

@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from datetime import timedelta as td
 from typing import Any
 
 from scheduling.announce import announce, fleet_topic
 from scheduling.models import Cluster, CycleReport
+from tenants import clock
 
 MOST_FAILED = 30_000  # fits into its column
 
@@ -26,6 +28,8 @@ class Report:
     complete: bool = True  # every list could be read
     began_at: datetime = field(default_factory=lambda: datetime.now(UTC))  # wall clock; later wishes want another look
     due_at: datetime | None = None  # when time alone asks for the next look
+    age: td = td(0)  # of what was seen, on the wall clock
+    heard_at: datetime | None = None  # when the slowest of its streams last said anything; None: lists
 
     @property
     def troubled(self) -> bool:
@@ -39,10 +43,13 @@ class Report:
 def remember(cluster: Cluster, report: Report) -> Report:
     """Keep a look that did or refused something; the cluster's row always says when it was last seen as a whole.
 
-    A look that lacks a list is no sight of it: hours that nobody saw the end of must not be charged.
+    A look that lacks a list is no sight of it, and one from a mirror is a sight of the time at which its slowest stream
+    last said anything: hours that nobody saw the end of must not be charged.
     """
-    facts = {"trouble": _trouble(report)[:500], **_paced(cluster, report)}
-    facts |= {"seen_at": report.at} if report.complete else {}
+    facts: dict[str, Any] = {"trouble": _trouble(report)[:500], **_paced(cluster, report)}
+    if report.complete:
+        seen_at = report.at - report.age * clock.rate()
+        facts |= {"seen_at": max(seen_at, cluster.seen_at or seen_at), "heard_at": report.heard_at}
     Cluster.objects.filter(pk=cluster.pk).update(**facts)
     kept = report.worth_keeping(cluster.trouble)
     if kept:

@@ -65,7 +65,7 @@ class Rig:
         return document_in(self.door.ask("GET", path))
 
     def find(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
-        return self.port._find(kind, namespace, name)
+        return self.port._writes.find(kind, namespace, name)
 
 
 @pytest.fixture

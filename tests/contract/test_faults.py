@@ -33,10 +33,10 @@ REFUSALS = {403: False, 404: False, 409: True, 410: True, 500: True, 503: True, 
 
 @pytest.mark.parametrize(("status", "retry"), REFUSALS.items(), ids=[str(status) for status in REFUSALS])
 def test_whether_trying_again_can_help(simulation: Rig, faults: Any, status: int, retry: bool) -> None:
-    put_all(simulation.port, NOTEBOOK)
-    faults.answer(status, method="PATCH", path="statefulsets")
+    name = simulation.look().nodes[0].name
+    faults.answer(status, method="PATCH", path="nodes")
 
-    refusal = refusal_of(lambda: simulation.port.scale(WORKSPACE_REF, 0))
+    refusal = refusal_of(lambda: simulation.port.cordon(name, on=True, marks={}))
 
     assert (refusal.status, refusal.retry) == (status, retry)
     assert str(refusal) == f"The cluster refused ({status}): a fault on request"
@@ -252,6 +252,7 @@ def test_w5_connections_and_threads_stay_flat(simulation: Rig) -> None:
 
 def test_a_quiet_look_writes_nothing(simulation: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     put_all(simulation.port, NOTEBOOK)
+    simulation.look()  # the first one asks once which cluster this is
     asked: list[str] = []
     ask = client.Session.ask
 

@@ -179,7 +179,7 @@ def test_scaling_to_what_it_is_writes_nothing(cluster: Rig, monkeypatch: pytest.
     monkeypatch.setattr(Session, "ask", noted)
     cluster.port.scale(WORKSPACE_REF, 0)
 
-    assert methods == ["GET"]
+    assert methods == []
 
 
 def test_what_is_not_there_is_at_zero_but_cannot_be_woken(cluster: Rig) -> None:

@@ -10,12 +10,10 @@ from typing import Any
 
 import pytest
 
-from scheduling import connect, watch
-from scheduling.cluster.mirror import Watch
+from scheduling import connect
 from scheduling.cluster.port import ClusterError
 from scheduling.cluster.simulated import ManualClock, SimulatedCluster, fleet_documents
 from scheduling.models import Cluster
-from tests.conftest import MORNING
 
 CHANGES = {
     "another server": {"server": "https://127.0.0.1:2"},
@@ -29,7 +27,10 @@ class Port:
     """Stands in for an adapter: remembers where it leads and whether it was closed."""
 
     def __init__(self, way: connect.Way) -> None:
-        self.way, self.closed = way, False
+        self.way, self.closed, self.watched = way, False, ""
+
+    def watch(self, ring: Any, name: str) -> None:
+        self.watched = name
 
     def close(self) -> None:
         self.closed = True
@@ -93,40 +94,41 @@ def test_the_files_of_the_row_are_those_of_the_connection(tmp_path: Path) -> Non
     assert "t0ken" not in repr(connection)
 
 
-@pytest.mark.django_db(transaction=True)
-def test_who_listens_follows_the_row_without_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_listens_follows_the_row_without_a_restart() -> None:
     """A stream that would last for minutes is ended by the first who reads the changed row, as each cycle does."""
-    heard: list[str] = []
-
-    def noted(port: Any, collection: Any) -> Watch:
-        heard.append(port._api._server)
-        return Watch(port, collection)
-
-    monkeypatch.setattr(watch, "Watch", noted)
-    monkeypatch.setattr(watch, "FIRST_PAUSE", 0.01)
-    bell = watch.Bell(0, threading.Event())
+    rung = threading.Event()
     with served() as old, served() as new:
-        cluster = Cluster.objects.create(name="harbour-1", server=old, created_at=MORNING)
-        bell.cluster_id = cluster.pk
-        thread = threading.Thread(target=watch.Ear("harbour-1", 0, bell).listen, daemon=True)
-        thread.start()
         try:
-            assert bell.pulled.wait(10)
-            until_streaming(connect.kubernetes_port(cluster))
-            bell.pulled.clear()
-            Cluster.objects.filter(pk=cluster.pk).update(server=new)
+            connect.listen(row(server=old), rung.set)
+            before = connect.kubernetes_port(row(server=old))
+            assert rung.wait(10)
+            until_streaming(before)
+            rung.clear()
 
-            following = connect.kubernetes_port(Cluster.objects.get(pk=cluster.pk))
+            after = connect.kubernetes_port(row(server=new))
 
-            assert bell.pulled.wait(10)
-            until_streaming(following)
+            assert rung.wait(10)
+            until_streaming(after)
+            assert (before.mirror.is_watching, after.mirror.is_watching) == (False, True)
+            assert not [thread for thread in before.mirror._threads if thread.is_alive()]
         finally:
-            bell.stop.set()
             connect.forget_ports()
-            thread.join(10)
+    assert not [thread for thread in after.mirror._threads if thread.is_alive()]
 
-    assert (heard[0], heard[-1], len(heard)) == (old, new, 2)
-    assert not thread.is_alive()
+
+def test_a_row_that_cannot_be_watched_yet_is_watched_when_it_leads_somewhere(
+    monkeypatch: pytest.MonkeyPatch, ports: None
+) -> None:
+    def refuse(way: connect.Way) -> None:
+        raise ClusterError("nobody")
+
+    rings: list[int] = []
+    with monkeypatch.context() as nowhere:
+        nowhere.setattr(connect, "opened", refuse)
+        with pytest.raises(ClusterError):
+            connect.listen(row(), lambda: rings.append(1))
+
+    assert connect.kubernetes_port(row()).watched == "harbour-1"
 
 
 def until_streaming(port: Any) -> None:

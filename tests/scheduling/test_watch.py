@@ -1,61 +1,77 @@
-"""How often a cluster is listened to that hangs up, and when patience begins anew."""
+"""Which clusters a worker watches, and what a ring comes to."""
 
-from types import SimpleNamespace
+import threading
 
 import pytest
 
 from scheduling import watch
 from scheduling.cluster.port import ClusterError
-from scheduling.watch import Bell, Ear
+from scheduling.models import Cluster
+from scheduling.watch import Bell, Watching
+from tests.conftest import MORNING
 
-HANGS_UP = [None]
-SPEAKS = [None, None]
-
-
-class Patience:
-    """In place of an event: notes how long somebody would wait, and stops after so many times."""
-
-    def __init__(self, most):
-        self.most = most
-        self.pauses = []
-
-    def is_set(self):
-        return len(self.pauses) >= self.most
-
-    def wait(self, seconds):
-        self.pauses.append(seconds)
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
 def listened(monkeypatch):
-    """The pauses between streams; each stream is a list of rings, or a fault."""
+    """The clusters that were listened to, in order; those in `deaf` cannot be."""
+    names, deaf = [], set()
 
-    def listen(*streams):
-        left, stop = list(streams), Patience(len(streams))
+    def listen(cluster, ring):
+        if cluster.name in deaf:
+            raise ClusterError("nobody")
+        names.append(cluster.name)
 
-        def rings():
-            stream = left.pop(0)
-            if isinstance(stream, Exception):
-                raise stream
-            yield from stream
-
-        monkeypatch.setattr(watch, "port_of", lambda cluster_id: None)
-        monkeypatch.setattr(watch, "Watch", lambda port, collection: SimpleNamespace(rings=rings))
-        bell = Bell(1, stop)
-        Ear("harbour-1", 0, bell).listen()
-        assert bell.pulled.is_set()
-        return stop.pauses
-
-    return listen
+    monkeypatch.setattr(watch, "listen", listen)
+    monkeypatch.setattr(threading.Thread, "start", lambda thread: None)
+    monkeypatch.setattr(watch, "close_old_connections", lambda: None)
+    return names, deaf
 
 
-def test_a_server_that_hangs_up_at_once_is_asked_less_and_less_often(listened):
-    assert listened(*[HANGS_UP] * 8) == [0.5, 1, 2, 4, 8, 16, 30, 30]
+def add(name):
+    Cluster.objects.create(name=name, server="https://127.0.0.1:1", created_at=MORNING)
 
 
-def test_so_is_one_that_refuses(listened):
-    assert listened(HANGS_UP, *[ClusterError("no")] * 3) == [0.5, 1, 2, 4]
+def test_every_cluster_is_watched_and_each_round_comes_back_to_all(listened):
+    """A port that watches already goes on; a row that leads elsewhere has a new port by then."""
+    names, _ = listened
+    add("one")
+    watching = Watching()
+    watching.watch_all()
+    add("two")
+    watching.watch_all()
+
+    assert names == ["one", "one", "two"]
+    assert len(watching.bells) == 2
 
 
-def test_news_are_worth_a_quick_return(listened):
-    assert listened(HANGS_UP, HANGS_UP, SPEAKS, HANGS_UP) == [0.5, 1, 0.5, 1]
+def test_one_that_cannot_be_watched_does_not_keep_the_others_from_it(listened):
+    names, deaf = listened
+    add("one")
+    add("two")
+    deaf.add("one")
+
+    Watching().watch_all()
+
+    assert names == ["two"]
+
+
+def test_many_rings_are_one_wake_up(monkeypatch):
+    woken, stop = [], threading.Event()
+
+    def wake(cluster_id):
+        woken.append(cluster_id)
+        stop.set()
+
+    monkeypatch.setattr(watch, "wake_cycle", wake)
+    monkeypatch.setattr(watch, "close_old_connections", lambda: None)
+    monkeypatch.setattr(watch, "TOGETHER", 0.0)
+    bell = Bell(7, stop)
+    for _ in range(100):
+        bell.pulled.set()
+
+    bell.ring()
+
+    assert woken == [7]
+    assert not bell.pulled.is_set()

@@ -18,9 +18,9 @@ class Overtaken:
     def __init__(self, port):
         self.port = port
 
-    def observe(self, now):
+    def observe(self, now, at_least=None):
         Cluster.objects.update(lease_token="another")
-        return self.port.observe(now)
+        return self.port.observe(now, at_least)
 
 
 @pytest.fixture

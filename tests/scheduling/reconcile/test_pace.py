@@ -20,8 +20,8 @@ def watched(monkeypatch):
     """As if the adapter answered from a mirror."""
     listed = KubernetesPort.observe
 
-    def observe(self, now):
-        return replace(listed(self, now), heard_at=datetime.now(UTC))
+    def observe(self, now, at_least=None):
+        return replace(listed(self, now, at_least), heard_at=datetime.now(UTC))
 
     monkeypatch.setattr(KubernetesPort, "observe", observe)
 
