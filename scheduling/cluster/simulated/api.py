@@ -142,8 +142,14 @@ class Api:
         live = self.store.get(Key(kind.plural, namespace, name))
         if live is None and subresource:
             raise errors.not_found(kind, name)
+        uid = wish["metadata"].get("uid")
         if live is None:
+            if uid:
+                why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+                raise errors.conflict(kind, name, why)
             return self.create(kind, namespace, wish, manager, wish=wish)
+        if uid and uid != live["metadata"]["uid"]:
+            raise errors.invalid(kind, name, [validation.wrong("metadata.uid", uid, "field is immutable")])
         document = fields.apply(live, wish, who, force=force, now=stamp(self.now()))
         return self.commit(kind, live, document, subresource, None)
 

@@ -39,7 +39,8 @@ from .requests import (
 from .watching import Hub, Watch
 from .world import World
 
-BOOKMARK_SECONDS = 30.0
+BOOKMARK_SECONDS = 30.0  # of its own time
+LEAST_BOOKMARK_SECONDS = 1.0  # of the wall clock, however fast its time runs
 WATCH_SECONDS = 1800.0
 PODS = BY_PLURAL["pods"]
 
@@ -272,7 +273,8 @@ class App:
     async def stream(self, request: Request, watch: Watch, gone: asyncio.Task[None]) -> None:
         until = time.monotonic() + request.number("timeoutSeconds", WATCH_SECONDS)
         marks = request.flag("allowWatchBookmarks")
-        next_mark = time.monotonic() + BOOKMARK_SECONDS
+        pace = max(LEAST_BOOKMARK_SECONDS, BOOKMARK_SECONDS / self.clock.rate())
+        next_mark = time.monotonic() + pace
         while not gone.done() and not watch.ended:
             watch.bell.clear()
             silent = {"", watch.query.kind.plural} & self.faults.silent
@@ -280,7 +282,7 @@ class App:
                 lines = [] if silent else self.hub.lines(watch)
             now = time.monotonic()
             if now >= next_mark or now >= until:
-                next_mark = now + BOOKMARK_SECONDS
+                next_mark = now + pace
                 lines += [self.hub.bookmark(watch)] if marks and not silent and not watch.ended else []
             if lines:
                 await request.send({"type": "http.response.body", "body": b"".join(lines), "more_body": True})

@@ -12,6 +12,9 @@ from tenants import clock
 class Clock(Protocol):
     def now(self) -> datetime: ...
 
+    def rate(self) -> float:
+        """Its seconds per second of the wall clock."""
+
 
 class ManualClock:
     """Stands still until somebody moves it."""
@@ -24,6 +27,9 @@ class ManualClock:
     def now(self) -> datetime:
         return self._now
 
+    def rate(self) -> float:
+        return 1.0
+
     def advance(self, step: td) -> None:
         if step < td(0):
             raise ValueError("Time runs forward only.")
@@ -35,6 +41,9 @@ class SharedClock:
 
     def now(self) -> datetime:
         return clock.now()
+
+    def rate(self) -> float:
+        return clock.rate()
 
 
 def stamp(moment: datetime) -> str:
