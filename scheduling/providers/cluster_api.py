@@ -19,7 +19,7 @@ DEPLOYMENTS = Source(
     paths=tuple(f"/apis/cluster.x-k8s.io/{version}/machinedeployments" for version in VERSIONS),
     document=DeploymentDocument,
     fact=lambda found, _: pool_size(found),
-    missing="this cluster does not know Cluster API, so pools of that provider cannot be resized",
+    missing="The cluster does not define machinedeployments.cluster.x-k8s.io: pools of Cluster API cannot be resized.",
 )
 
 

@@ -27,7 +27,7 @@ SECRETS = ("papers/", "berth.token", "ready.json")
 def test_its_pages_show_the_real_fleet_and_nothing_outlives_it() -> None:
     with tempfile.TemporaryDirectory(prefix="berth") as name:
         folder, port, log = Path(name) / "demo", free_port(), Path(name) / "log"
-        words = ["demo", "--cluster", "controlplane", "--port", str(port), "--folder", folder]
+        words = ["demo", "--cluster", "controlplane", "--port", str(port), "--folder", str(folder)]
         process = spawn([sys.executable, ROOT / "manage.py", *words], log=log, dies_by=signal.SIGTERM)
         try:
             wait_until(lambda: b"ready http" in log.read_bytes(), process, what="The demo", log=log, patience=PATIENCE)

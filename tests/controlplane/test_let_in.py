@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from scheduling.cluster.port import NOT_NOW
-from scheduling.models import Cluster, Placement
+from scheduling.cluster.port import NOT_NOW, ClusterError
+from scheduling.models import Cluster, NodePool, Placement
 from tests.controlplane.harbour import Harbour
 
 ROLE = "/apis/rbac.authorization.k8s.io/v1/clusterroles/berth"
 ACCOUNT = "system:serviceaccount:berth-system:berth"
+DEPLOYMENTS = "/apis/cluster.x-k8s.io/v1beta2/machinedeployments"
 DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/machinedeployments.cluster.x-k8s.io"
 
 
@@ -28,6 +29,25 @@ def without(harbour: Harbour, resource: str, *verbs: str) -> Iterator[None]:
         yield
     finally:
         harbour.patch(ROLE, {"rules": rules})
+
+
+@contextmanager
+def undefined(harbour: Harbour) -> Iterator[None]:
+    """The API server does not serve the pools' kind any more, in no version."""
+    versions = harbour.document(DEFINITION)["spec"]["versions"]
+    harbour.patch(DEFINITION, {"spec": {"versions": [{**version, "served": False} for version in versions]}})
+    try:
+        yield
+    finally:
+        harbour.patch(DEFINITION, {"spec": {"versions": versions}})
+        harbour.seen(lambda: is_served(harbour), "the definition served again")
+
+
+def is_served(harbour: Harbour) -> bool:
+    try:
+        return bool(harbour.document(DEPLOYMENTS))
+    except ClusterError:  # 404, then 429 while the server prepares it
+        return False
 
 
 def trouble() -> str:
@@ -67,3 +87,25 @@ def test_a_right_to_look_that_is_missing_changes_nothing_of_what_runs(real_harbo
     assert f"does not let {ACCOUNT} list pods in the whole cluster (403)" in told
     harbour.until(lambda: not trouble(), "seen whole again")
     assert harbour.phase(row) == "running"
+
+
+def test_a_definition_that_is_absent_is_told_on_its_pools_and_the_rest_goes_on(real_harbour: Harbour) -> None:
+    harbour = real_harbour
+    with undefined(harbour):
+        harbour.until(lambda: "cannot be resized" in troubles()["a100-burst"], "the pools told")
+        told = troubles()
+        row = harbour.run()
+        waiting = harbour.open("depth-maps", "a100-40gb/whole")
+        harbour.settle()
+        assert harbour.phase(waiting) == "waiting"
+
+    assert set(told.values()) == {told["a100-burst"]}
+    assert "machinedeployments.cluster.x-k8s.io" in told["a100-burst"]
+    assert harbour.failures() == []
+    assert harbour.phase(row) == "running"
+    harbour.until(lambda: not any(troubles().values()), "the pools known again")
+
+
+def troubles() -> dict[str, str]:
+    """What is said of each pool that somebody resizes."""
+    return dict(NodePool.objects.exclude(provider="static").values_list("name", "trouble"))

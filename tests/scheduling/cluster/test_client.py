@@ -303,3 +303,22 @@ def test_static_pools_are_changed_by_hand() -> None:
 
     assert (refusal.retry, str(refusal)) == (False, "Pool rack-4 is static: its nodes are added and removed by hand.")
     port.close()
+
+
+def test_a_kind_that_the_cluster_does_not_define_makes_no_look_incomplete(
+    answering: Callable[[Script], Answering],
+) -> None:
+    server = answering(
+        lambda request: (
+            http(b"404 page not found", status="404 Not Found")
+            if "cluster.x-k8s.io" in request
+            else http(b'{"kind": "List", "items": []}')
+        )
+    )
+    with KubernetesPort(Connection(server.url)) as port:
+        seen = port.observe(MORNING)
+
+    (problem,) = seen.problems
+    assert seen.complete
+    assert (problem.where, problem.field) == ("MachineDeployment", "")
+    assert "cannot be resized" in problem.text
