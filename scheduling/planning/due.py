@@ -16,7 +16,7 @@ from scheduling.planning.facts import Desired, Kind, NodeFact, Phase, PodFact, S
 from scheduling.planning.look import Look
 from scheduling.planning.phases import current
 from scheduling.planning.pods import LOST_AFTER
-from scheduling.planning.rising import PODLESS_LIMIT
+from scheduling.planning.rising import PODLESS_LIMIT, UNBOUND_GRACE, closed
 
 SOON = td(microseconds=1)
 COMING_UP = frozenset({Phase.PLACED, Phase.STARTING, Phase.RUNNING})
@@ -78,6 +78,10 @@ def _of_phase(look: Look) -> Iterator[datetime]:
         yield max(look.kept.finished_at or look.now, since) + STALE_GRACE
     if look.workload.phase not in COMING_UP:
         return
+    pod = look.newest_live
+    if pod is not None and not pod.node and pod.created_at is not None:
+        node = (look.nodes or {}).get(look.workload.node)
+        yield pod.created_at + (UNBOUND_GRACE if node is not None and closed(node) else PODLESS_LIMIT)
     if look.thing is None:
         yield from _of_absence(look.workload)
     elif not look.holding:

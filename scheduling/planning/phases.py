@@ -12,7 +12,7 @@ from uuid import UUID
 from scheduling.planning.endings import completed, failed, removed, stopping
 from scheduling.planning.facts import NodeFact, ObjectFact, Phase, PodFact, Snapshot, WorkloadFact
 from scheduling.planning.look import Look, Move
-from scheduling.planning.rising import lost, podless, refused, rising
+from scheduling.planning.rising import lost, podless, refused, rising, unbound
 
 __all__ = ["MOVES", "RULES", "Move", "current", "moves", "observed"]
 
@@ -27,7 +27,7 @@ MOVES: Mapping[Phase, frozenset[Phase]] = {
 }
 
 Rule = Callable[[Look], Move | None]
-COMING_UP: tuple[Rule, ...] = (completed, removed, refused, lost, failed, rising, podless)
+COMING_UP: tuple[Rule, ...] = (completed, removed, refused, lost, failed, unbound, rising, podless)
 RULES: Mapping[Phase, tuple[Rule, ...]] = {
     Phase.PLACED: COMING_UP,
     Phase.STARTING: COMING_UP,

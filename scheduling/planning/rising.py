@@ -5,11 +5,12 @@ from datetime import timedelta as td
 
 from scheduling.planning import pods as ask
 from scheduling.planning.endings import unseen_words
-from scheduling.planning.facts import Kind, Phase, PodFact, Reason
+from scheduling.planning.facts import Kind, NodeFact, Phase, PodFact, Reason
 from scheduling.planning.look import Look, Move
 from scheduling.planning.retries import try_again
 from scheduling.planning.wording import sentence
 
+UNBOUND_GRACE = td(seconds=15)  # the picture of the node may be a little older than that of the pod
 PODLESS_LIMIT = td(minutes=10)  # the Job controller itself waits up to six minutes between two tries
 
 
@@ -43,6 +44,30 @@ def _loss(look: Look) -> str:
     if not look.complete or look.nodes is None or not name or (pod is not None and ask.finished(pod)):
         return ""
     return ask.node_lost(name, look.nodes, look.now)
+
+
+def unbound(look: Look) -> Move | None:
+    """Its pod waits for a node that takes nothing new (`kubectl drain`), or has waited too long for any reason. The
+    meter stops when that pod was made: nobody pays for a card that another holds."""
+    pod, name = look.newest_live, look.workload.node
+    if pod is None or pod.node or pod.created_at is None or not name or not look.complete:
+        return None
+    waited = look.now - pod.created_at
+    node = (look.nodes or {}).get(name)
+    if node is not None and closed(node) and waited >= UNBOUND_GRACE:
+        text = f"Node {name} takes no new work, as when it is drained, and its pod was not bound there."
+        return look.step(Phase.WAITING, Reason.NODE_LOST, f"{text} It is placed again elsewhere.", at=pod.created_at)
+    if waited < PODLESS_LIMIT:
+        return None
+    words = sentence(pod.message).rstrip(" .")
+    text = f"The cluster has not bound its pod to node {name}" + (f": {words}" if words else "")
+    move = try_again(look, Reason.POD_LOST, text, pod=pod)
+    return replace(move, at=max(look.workload.phase_since, pod.created_at))
+
+
+def closed(node: NodeFact) -> bool:
+    """Cordoned by somebody else: what we close ourselves is empty, and is looked at once more before it goes."""
+    return node.ready and not node.schedulable and not node.leaving and not node.cutting_to
 
 
 def rising(look: Look) -> Move | None:

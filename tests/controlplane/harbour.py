@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from datetime import timedelta as td
 from typing import Any
@@ -129,6 +129,19 @@ class Harbour(SimulatedHarbour):
     def failures(self) -> list[str]:
         """What could not be done, in all looks so far."""
         return [text for one in self.looks for text in one.failures]
+
+    def cluster_now(self) -> datetime:
+        """The time of the cluster's own clocks."""
+        return datetime.now(UTC) if self.real else self.world.now
+
+    def ages(self) -> None:
+        """Berth's clock goes on by so much that what is young now is no longer: the graces for stale lists are over."""
+        self.turn(seconds=20)
+
+    def dies_slowly(self, seconds: float) -> None:
+        """From now on a program takes so long to end, so that a look can see it end."""
+        if self.real:
+            self.machines.delays = replace(self.machines.delays, termination=seconds)
 
     # Workloads
 

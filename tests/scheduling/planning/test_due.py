@@ -19,6 +19,7 @@ from scheduling.planning.plan import plan
 from tests.scheduling.planning.builders import (
     NOW,
     Piece,
+    PodBuilder,
     ThingBuilder,
     WorkloadBuilder,
     foreign,
@@ -76,6 +77,10 @@ def put(thing: ThingBuilder) -> ThingBuilder:
     return thing.having(generation=1)
 
 
+def unbound(minutes: float) -> PodBuilder:
+    return pod("a", "").pending().having(created_at=minutes_ago(minutes))
+
+
 CASES = {
     "an empty fleet is never due": Case([], None),
     "what runs is never due": Case([HOST, H100S, workload("a").running_on("n1"), put(statefulset("a"))], None),
@@ -108,6 +113,13 @@ CASES = {
         td(seconds=9),
     ),
     "no pod is made": Case(coming(Phase.STARTING, 4, put(statefulset("a"))), td(minutes=6)),
+    "its pod is not bound, as its node is closed": Case(
+        [node("n1").cordoned(), *coming(Phase.STARTING, 4, put(statefulset("a")), unbound(0.1))[1:]],
+        td(seconds=9),
+    ),
+    "its pod has not been bound for long": Case(
+        coming(Phase.STARTING, 4, put(statefulset("a")), unbound(4)), td(minutes=6)
+    ),
     "a job's pod ended and nobody says more": Case(
         [HOST, H100S, workload("a").job().running_on("n1"), put(job("a")), pod("a").ended(0, minutes=7)],
         td(minutes=3),

@@ -55,6 +55,10 @@ def running(minutes: float = 60) -> WorkloadBuilder:
     return workload("a").running_on("n1", minutes)
 
 
+def unbound(minutes: float, message: str = "") -> PodBuilder:
+    return pod("a", "").pending(message=message).having(created_at=minutes_ago(minutes))
+
+
 def stopping(to: Phase = Phase.ENDED, minutes: float = 1) -> WorkloadBuilder:
     return workload("a").in_phase(Phase.STOPPING, minutes, node="n1").having(stopping_to=to)
 
@@ -74,7 +78,7 @@ COMING_UP = {
     "its pod is not bound": Case(
         placed(),
         THERE,
-        [pod("a", "").pending(message="0/3 nodes are available")],
+        [unbound(1, message="0/3 nodes are available")],
         (Phase.PLACED, Reason.CREATING),
         "not yet bound its pod to node n1. 0/3 nodes are available.",
     ),
@@ -224,6 +228,31 @@ TAKEN = {
         [pod("a").ended(143, reason="NodeShutdown")],
         (Phase.WAITING, Reason.NODE_LOST),
         "taken away (NodeShutdown)",
+    ),
+    "its node was drained": Case(
+        running(),
+        THERE,
+        [unbound(1)],
+        (Phase.WAITING, Reason.NODE_LOST),
+        "Node n1 takes no new work, as when it is drained",
+        nodes=[node("n1").cordoned()],
+    ),
+    "its node was drained just now": Case(
+        running(), THERE, [unbound(0.1)], (Phase.STARTING, Reason.CREATING), nodes=[node("n1").cordoned()]
+    ),
+    "its node was closed while it runs there": Case(running(), THERE, [pod("a")], nodes=[node("n1").cordoned()]),
+    "its node was closed by ourselves": Case(
+        running(), THERE, [unbound(1)], (Phase.STARTING, Reason.CREATING), nodes=[node("n1").leaving()]
+    ),
+    "an incomplete look shows no drain": Case(
+        running(), THERE, [unbound(1)], (Phase.STARTING, Reason.CREATING), nodes=[node("n1").cordoned()], complete=False
+    ),
+    "another took its card before its pod was made again": Case(
+        running(),
+        THERE,
+        [unbound(11, message="0/3 nodes are available: 3 Insufficient nvidia.com/gpu.")],
+        (Phase.WAITING, Reason.POD_LOST),
+        "has not bound its pod to node n1: 0/3 nodes are available: 3 Insufficient nvidia.com/gpu. It is tried again",
     ),
     "a node missing from an incomplete look is not gone": Case(running(), THERE, [pod("a", "gone")], complete=False),
 }
@@ -377,6 +406,13 @@ def test_a_nodes_clock_that_is_wrong_does_not_bend_the_meter() -> None:
     assert behind is not None
     assert ahead.running_since == NOW
     assert behind.running_since == minutes_ago(5)
+
+
+def test_whose_card_is_gone_pays_until_its_pod_had_to_wait() -> None:
+    for case in ("its node was drained", "another took its card before its pod was made again"):
+        move = CASES[case].move()
+        assert move is not None
+        assert move.at == CASES[case].pods[0].fact().created_at
 
 
 def test_a_job_ends_when_it_finished_not_when_we_looked() -> None:
