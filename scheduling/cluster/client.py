@@ -256,7 +256,10 @@ class KubernetesPort:
         return self._writes.remove(ref)
 
     def remove_by_force(self, ref: Ref) -> bool:
-        return remove_by_force(self._api, ref)
+        was_there = remove_by_force(self._api, ref)
+        if was_there:
+            self.mirror.removed(ref.kind, (ref.namespace, ref.name), ref.uid)
+        return was_there
 
     def scale(self, ref: Ref, replicas: int) -> None:
         self._writes.scale(ref, replicas)

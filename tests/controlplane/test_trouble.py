@@ -28,7 +28,7 @@ class OldPictures:
     def __init__(self, port: KubernetesPort, seen: Observation) -> None:
         self.port, self.seen = port, seen
 
-    def observe(self, now: datetime) -> Observation:
+    def observe(self, now: datetime, at_least: Any = None) -> Observation:
         return replace(self.seen, at=now)
 
     def __getattr__(self, name: str) -> Any:
