@@ -12,6 +12,7 @@ from scheduling.cluster_checks import against_cluster
 from scheduling.handover import chunks, complete_until, facts_of, first_hour
 from scheduling.models import CardSpan, Cluster, Node, Placement, Workload
 from scheduling.planning.facts import HOLDING, Phase
+from scheduling.queue_checks import against_kueue
 from scheduling.snapshot import held
 from tenants.billing import checks, selectors
 from tenants.billing.findings import Finding, counted
@@ -60,6 +61,12 @@ def tables_and_clusters(look: Look) -> Iterator[Finding]:
     """Nodes, objects and pods as each cluster says now, against the tables."""
     for cluster in Cluster.objects.all():
         yield from against_cluster(cluster, look.now)
+
+
+def tables_and_queues(look: Look) -> Iterator[Finding]:
+    """What each team holds, and the queues themselves, against the Kueue of each cluster that queues with one."""
+    for cluster in Cluster.objects.all():
+        yield from against_kueue(cluster, look.now)
 
 
 def open_placements(look: Look) -> Iterator[Finding]:
@@ -160,6 +167,7 @@ def set_aside(look: Look) -> list[Finding]:
 CHECKS: dict[str, Callable[[Look], Iterable[Finding]]] = {
     "stale clusters": stale_clusters,
     "tables and clusters": tables_and_clusters,
+    "tables and queues": tables_and_queues,
     "open placements": open_placements,
     "holding without placement": holding_without_placement,
     "uncounted cards": uncounted_cards,

@@ -23,6 +23,7 @@ from scheduling.planning.facts import (
     Phase,
     PodFact,
     PoolFact,
+    QueueRules,
     QuotaFact,
     Reason,
     Sharing,
@@ -53,7 +54,9 @@ def from_tables(cluster: Cluster, now: datetime) -> Snapshot:
     )
 
 
-def from_look(cluster: Cluster, seen: Observation, nodes: Sequence[NodeFact], now: datetime) -> Snapshot:
+def from_look(
+    cluster: Cluster, seen: Observation, nodes: Sequence[NodeFact], now: datetime, queue: QueueRules | None = None
+) -> Snapshot:
     """The picture of a fresh look: what the cluster says, beside what the tables say. `nodes` carry our own marks."""
     return Snapshot(
         now=now,
@@ -65,6 +68,7 @@ def from_look(cluster: Cluster, seen: Observation, nodes: Sequence[NodeFact], no
         quotas=quota_facts(now, cluster),
         complete=seen.complete,
         problems=seen.problems,
+        queue=queue,
         empty_since={row.name: row.empty_since for row in cluster.nodes.only("name", "empty_since") if row.empty_since},
     )
 

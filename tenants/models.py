@@ -149,3 +149,24 @@ class Grant(models.Model):
 
     def __str__(self) -> str:
         return f"{self.amount} x {self.model} for {self.member or self.team}"
+
+
+class LendingLimit(models.Model):
+    """How much a team may borrow of a model, and lend to others, where a cluster lets teams do so (Kueue).
+
+    Without a row both are bounded only by what there is. On a team with teams below it, it bounds the whole branch.
+    """
+
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="lending_limits")
+    model = models.CharField(max_length=60, help_text="GPU model, a key of the catalog.")
+    borrowing = FractionField(null=True, blank=True, help_text="Cards; empty: as many as others leave unused.")
+    lending = FractionField(null=True, blank=True, help_text="Cards; empty: all that it does not use.")
+
+    class Meta:
+        ordering = ["team__name", "model"]
+        constraints = [
+            models.UniqueConstraint(name="one_lending_limit_per_team_and_model", fields=["team", "model"]),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.team} may borrow {self.borrowing} and lend {self.lending} of {self.model}"

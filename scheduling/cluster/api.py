@@ -35,6 +35,11 @@ KINDS: Mapping[str, tuple[str, str, bool]] = {  # kind -> group and version, plu
     "ResourceQuota": ("api/v1", "resourcequotas", True),
     "StatefulSet": ("apis/apps/v1", "statefulsets", True),
     "Job": ("apis/batch/v1", "jobs", True),
+    "ResourceFlavor": ("apis/kueue.x-k8s.io/v1beta2", "resourceflavors", False),
+    "Cohort": ("apis/kueue.x-k8s.io/v1beta2", "cohorts", False),
+    "ClusterQueue": ("apis/kueue.x-k8s.io/v1beta2", "clusterqueues", False),
+    "LocalQueue": ("apis/kueue.x-k8s.io/v1beta2", "localqueues", True),
+    "Workload": ("apis/kueue.x-k8s.io/v1beta2", "workloads", True),  # Kueue's own, one for each Job in a queue
 }
 
 Query = Mapping[str, str | int]

@@ -27,6 +27,7 @@ from scheduling.cluster.exporters import expositions
 from scheduling.cluster.forcing import remove_by_force
 from scheduling.cluster.mirror import SILENCE, Mirror
 from scheduling.cluster.port import ClusterError, Document, Exposition, Observation, Picture, Ref, WentSilent
+from scheduling.cluster.queues import Queues, look_at_queues
 from scheduling.cluster.strangers import certificate_trouble, is_web_page, not_known, stranger
 from scheduling.cluster.writes import Writes
 from scheduling.cluster.writing import MAIN
@@ -247,6 +248,9 @@ class KubernetesPort:
         query: Query = {"container": MAIN, "tailLines": max(0, lines), "limitBytes": MOST_LOG_BYTES}
         return self._api.ask("GET", path_of("Pod", namespace, pod) + "/log", query=query).decode(errors="replace")
 
+    def queues(self) -> Queues:
+        return look_at_queues(self._api)
+
     # Workloads
 
     def put(self, document: Document) -> str:
@@ -279,6 +283,12 @@ class KubernetesPort:
     def cut(self, node: str, config: str) -> None:
         labels, annotations = {names.MIG_CONFIG: config}, {names.CUTTING_TO: config}
         self._patch_node(node, {"metadata": {"labels": labels, "annotations": annotations}})
+
+    def label(self, node: str, labels: Mapping[str, str | None]) -> None:
+        foreign = [key for key in labels if not key.startswith(names.PREFIX)]
+        if foreign:
+            raise ValueError(f"{foreign[0]} is not one of our own labels")
+        self._patch_node(node, {"metadata": {"labels": dict(labels)}})
 
     def resize(self, pool: str, nodes: int, drop: Iterable[str]) -> None:
         dropped = tuple(drop)

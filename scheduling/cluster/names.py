@@ -10,6 +10,7 @@ MANAGER = "berth"
 WORKLOAD = PREFIX + "workload"  # the row's uuid
 TEAM = PREFIX + "team"
 OWNER = PREFIX + "owner"  # the member's number
+STOCK = PREFIX + "stock"  # which kind of cards a node has; written where the cluster queues with Kueue
 POOL = PREFIX + "pool"  # an operator's own word for a node's pool; wins over the provider's
 
 # Annotations of ours
@@ -19,6 +20,7 @@ LEAVING = PREFIX + "leaving"
 DROPPED = PREFIX + "dropped"  # the provider has been asked to take the node away
 
 # Others'
+QUEUE = "kueue.x-k8s.io/queue-name"
 MIG_CONFIG = "nvidia.com/mig.config"
 MIG_STATE = "nvidia.com/mig.config.state"
 EXPORTER = "app=nvidia-dcgm-exporter"

@@ -8,9 +8,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from datetime import timedelta as td
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from scheduling.planning.facts import NodeFact, ObjectFact, PodFact, Problem
+
+if TYPE_CHECKING:
+    from scheduling.cluster.queues import Queues
 
 Document = Mapping[str, Any]
 """A Kubernetes object as plain dicts and lists."""
@@ -143,6 +146,12 @@ class ClusterPort(Protocol):
 
     def resize(self, pool: str, nodes: int, drop: Iterable[str]) -> None:
         """Ask the provider for `nodes` nodes, and to give back `drop` first."""
+
+    def label(self, node: str, labels: Mapping[str, str | None]) -> None:
+        """Set or remove (None) labels of ours on a node."""
+
+    def queues(self) -> "Queues":
+        """Our queues in the cluster's Kueue, and what it says of each workload."""
 
     def logs(self, namespace: str, pod: str, *, lines: int) -> str:
         """The last lines that the pod's main container printed."""

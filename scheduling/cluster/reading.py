@@ -192,6 +192,7 @@ def without_cards(node: NodeDocument) -> NodeFact:
         dropped=bool(text(meta.annotations, names.DROPPED)),
         created_at=when(meta.creation_timestamp),
         driver=labels.driver_of(meta.labels),
+        stock=text(meta.labels, names.STOCK),
         not_ready_since=None if is_true(ready) or ready is None else when(ready.last_transition_time),
     )
 
@@ -329,6 +330,7 @@ def object_fact(found: ObjectDocument, kind: str = "") -> ObjectFact | None:
         reason=(last.reason or "") if last else "",
         message=(last.message or "") if last else "",
         finished_at=when(found.status.completion_time) or (when(last.last_transition_time) if last else None),
+        queue=text(meta.labels, names.QUEUE),
     )
 
 

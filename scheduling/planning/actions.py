@@ -82,6 +82,18 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class Queue:
+    """Hand a waiting workload to the cluster's own queue, which admits it."""
+
+    rank: ClassVar[int] = 31
+    workload: UUID
+    share: F
+
+    def __str__(self) -> str:
+        return f"hand {self.workload} to Kueue"
+
+
+@dataclass(frozen=True, slots=True)
 class Withdraw:
     """Cordon an empty node and mark it as leaving; the next look re-checks before the pool shrinks."""
 
@@ -121,7 +133,7 @@ class Note:
         return f"{self.workload} waits: {self.text}"
 
 
-Action = Stop | Sleep | Reopen | Cut | Place | Withdraw | Resize | Note
+Action = Stop | Sleep | Reopen | Cut | Place | Queue | Withdraw | Resize | Note
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ class Answer:
     coming: Coming | None = None
     cut: Option | None = None
     bought: PoolFact | None = None
+    handed: bool = False  # to the cluster's own queue
 
 
 class Draft:
@@ -61,20 +62,9 @@ class Draft:
 
     def commit(self, need: WorkloadFact, answer: Answer) -> None:
         self._said.append(answer.said)
-        if answer.space is None:
-            return
-        self.ledger.take(need)
-        if isinstance(answer.said, Place):
-            self.fleet.take(answer.space, need)
-        elif answer.reopened:
-            self._reopen(answer.space, need)
-        elif answer.coming:
-            answer.coming.take(answer.space, need)
-            self.buyer.count(answer.space)
-        elif answer.cut:
-            self._cut(answer.cut, answer.said, need)
-        elif answer.bought:
-            self._buy(answer.bought, answer.space, answer.said, need)
+        if answer.space is not None:
+            self.ledger.take(need)
+            self._give(need, answer, answer.space)
 
     def actions(self) -> list[Action]:
         """Everything but the stops."""
@@ -99,9 +89,13 @@ class Draft:
         if need.id in self._lingering or need.id in self._going:
             pod = self._lingering.get(need.id)
             return _no(need, *lingering_words(pod, self.nodes.get(pod.node) if pod else None))
-        if words := self.ledger.refusal(need):
+        if words := self.over_quota(need):
             return _no(need, Reason.WAITING_FOR_QUOTA, words)
         return None
+
+    def over_quota(self, need: WorkloadFact) -> str:
+        """Why its team may not hold it now, in a sentence; empty when it may."""
+        return self.ledger.refusal(need)
 
     def _now(self, need: WorkloadFact) -> Answer | None:
         space = self.fleet.best(need)
@@ -146,6 +140,19 @@ class Draft:
                 yield one
 
     # --- Giving out ---
+
+    def _give(self, need: WorkloadFact, answer: Answer, space: Space) -> None:
+        if answer.reopened:
+            self._reopen(space, need)
+        elif answer.coming:
+            answer.coming.take(space, need)
+            self.buyer.count(space)
+        elif answer.cut and isinstance(answer.said, Note):
+            self._cut(answer.cut, answer.said, need)
+        elif answer.bought and isinstance(answer.said, Note):
+            self._buy(answer.bought, space, answer.said, need)
+        else:  # on a node that is there
+            self.fleet.take(space, need)
 
     def _reopen(self, space: Space, need: WorkloadFact) -> None:
         if space.name not in self._wanted:

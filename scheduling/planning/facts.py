@@ -76,6 +76,19 @@ class Reason(StrEnum):
     POD_LOST = "PodLost"
     PREEMPTED = "Preempted"
     REJECTED_BY_NODE = "RejectedByNode"
+    # Waiting in a cluster's own queue (Kueue)
+    HANDED_OVER = "HandedOver"
+    EXCEEDS_QUOTA = "ExceedsMaxQuota"
+    WAITING_FOR_PREEMPTED = "WaitingForPreemptedWorkloads"
+    WAITING_FOR_CHECK = "WaitingForCheck"
+    QUEUE_STOPPED = "QueueStopped"
+    MISCONFIGURED = "Misconfigured"
+    DEACTIVATED = "Deactivated"
+    EVICTED = "Evicted"
+    REQUEUED = "Requeued"
+    ADMITTED = "Admitted"
+    BORROWED = "Borrowed"
+    SAID_BY_KUEUE = "SaidByKueue"
     # On the way and running
     PLACED = "Placed"
     PULLING_IMAGE = "PullingImage"
@@ -179,6 +192,7 @@ class NodeFact:
     driver: str = ""
     problems: tuple[Problem, ...] = ()
     kept_away: str = ""  # a taint of nobody's fault that keeps our pods away, as its key
+    stock: str = ""  # our own label: the kind of cards, by which Kueue's flavors find it
     not_ready_since: datetime | None = None  # since when its Ready condition says so; None: ready, or not known
 
 
@@ -224,6 +238,53 @@ class ObjectFact:
     reason: str = ""
     message: str = ""
     finished_at: datetime | None = None
+    queue: str = ""  # the queue of Kueue's that it stands in; "" where our own plan admits
+
+
+class Standing(StrEnum):
+    """Where a workload stands in the cluster's own queue."""
+
+    PENDING = "pending"  # not admitted, or not any more
+    RESERVED = "reserved"  # its quota is set aside, other checks are open
+    ADMITTED = "admitted"
+    LEAVING = "leaving"  # evicted, and its pods may still be there
+    INACTIVE = "inactive"  # taken out of the queue by somebody
+    FINISHED = "finished"
+
+
+@dataclass(frozen=True, slots=True)
+class QueueFact:
+    """What Kueue says of one workload that was handed to it."""
+
+    standing: Standing
+    reason: Reason
+    text: str
+    borrowed: bool = False  # it runs on what another team leaves unused
+    cause: Reason | None = None  # why it was last taken out, where it was
+    cause_text: str = ""
+
+    @property
+    def demands(self) -> bool:
+        """Is it to have a node, as far as Kueue is concerned?"""
+        return self.standing in (Standing.RESERVED, Standing.ADMITTED)
+
+
+@dataclass(frozen=True, slots=True)
+class Lending:
+    """How much one team may borrow of one model, and out of what; None: as much as there is."""
+
+    tree: UUID  # the team at the top
+    limit: F | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRules:
+    """The cluster's own queue, as far as a plan has to know it."""
+
+    facts: Mapping[UUID, QueueFact] = field(default_factory=dict)  # of all that was handed over
+    mixed: frozenset[str] = frozenset()  # models of which cards are asked for under several names
+    lending: Mapping[tuple[UUID, str], Lending] = field(default_factory=dict)  # by team and model
+    trees: Mapping[tuple[UUID, str], F] = field(default_factory=dict)  # cards of a whole tree, by its top and model
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,4 +377,5 @@ class Snapshot:
     complete: bool = True  # False: a part of the cluster could not be read
     problems: tuple[Problem, ...] = ()
     empty_since: Mapping[str, datetime] = field(default_factory=dict)  # node -> since when it holds none of our pods
+    queue: QueueRules | None = None  # where the cluster's own queue admits; None: our plan does
     quotas_change_at: datetime | None = None  # when a grant begins or ends by time alone; None: not foreseen

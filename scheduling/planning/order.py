@@ -48,6 +48,11 @@ class Ledger:
         """Cards that its owner may still take of its model; never negative."""
         return room(self._quota(workload), self._held[_line(workload)], workload.owner)
 
+    def above(self, workload: WorkloadFact) -> F:
+        """Cards that its team would hold above its quota with this one, beyond what members have of their own."""
+        held = self._held[_line(workload)]
+        return over(self._quota(workload), held) + max(F(0), workload.share - self.room(workload))
+
     def refusal(self, workload: WorkloadFact) -> str:
         """Why the quota does not allow it now, with the numbers and what to do; empty when it does."""
         left = self.room(workload)

@@ -81,6 +81,6 @@ def observed(
 
 
 def current(workload: WorkloadFact, thing: ObjectFact | None) -> ObjectFact | None:
-    """What is left of an earlier attempt says nothing about this one."""
-    left_over = thing is not None and 0 < thing.generation < workload.attempt
+    """What is left of an earlier attempt says nothing about this one; in Kueue's queue one object has many attempts."""
+    left_over = thing is not None and not thing.queue and 0 < thing.generation < workload.attempt
     return None if left_over else thing

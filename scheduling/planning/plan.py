@@ -10,6 +10,7 @@ from scheduling.planning.actions import Note, Plan
 from scheduling.planning.draft import Draft
 from scheduling.planning.facts import Reason, Snapshot, WorkloadFact
 from scheduling.planning.order import in_line
+from scheduling.planning.queued import QueuedDraft
 from scheduling.planning.stops import stops
 from scheduling.planning.waiting import APPROVAL, UNREADABLE
 
@@ -23,7 +24,7 @@ def plan(snapshot: Snapshot) -> Plan:
 
 def drafted(snapshot: Snapshot) -> Draft:
     """The draft after everybody in line has had a turn."""
-    draft = Draft(snapshot)
+    draft = Draft(snapshot) if snapshot.queue is None else QueuedDraft(snapshot, snapshot.queue)
     gone = {action.workload for action in stops(snapshot)}
     line = [need for need in in_line(snapshot.workloads) if need.id not in gone]
     for position, need in enumerate(line):

@@ -27,6 +27,7 @@ from scheduling.planning.actions import (
     Note,
     Place,
     Plan,
+    Queue,
     Reopen,
     Resize,
     Sleep,
@@ -37,7 +38,7 @@ from scheduling.planning.facts import Desired, Kind, NodeFact, ObjectFact, Phase
 from scheduling.planning.pods import holds
 from scheduling.planning.retries import MOST_FAILURES, back_off
 from scheduling.planning.wording import instant
-from scheduling.reconcile import forced, launch, reserve
+from scheduling.reconcile import forced, launch, queueing, reserve
 from scheduling.reconcile.drift import drifts
 from scheduling.reconcile.lease import Lease, LeaseLost
 from scheduling.reconcile.observe import Look
@@ -112,6 +113,8 @@ def repairs(hands: Hands) -> Iterator[tuple[str, Callable[[], bool]]]:
     rows = Workload.objects.filter(cluster=hands.cluster, phase__in=[Phase.PLACED, Phase.STOPPING, Phase.WAITING])
     for row in rows.select_related("team", "flavor").order_by("unfinished_puts", "asked_at", "id"):
         item = hands.object_of(row)
+        if hands.look.queue is not None and row.phase in (Phase.PLACED, Phase.WAITING):
+            continue  # Kueue and the Job's controller go on with it
         if row.phase == Phase.PLACED and not arrived(row, item) and row.phase_since < hands.now:
             yield f"put {row.name} again", partial(put_again, row, hands)
         elif row.phase == Phase.STOPPING and stands(item):
@@ -122,7 +125,10 @@ def repairs(hands: Hands) -> Iterator[tuple[str, Callable[[], bool]]]:
             yield f"clear the last attempt of {row.name}", partial(clear, row, hands)
     yield from _cuts(hands)
     yield from _leftovers(hands)
-    yield from drifts(hands)
+    if hands.look.queue is None:
+        yield from drifts(hands)
+    else:
+        yield from queueing.repairs(hands.look.queue, hands)
 
 
 @singledispatch
@@ -145,6 +151,8 @@ def _(action: Stop, hands: Hands) -> bool:
 def _(action: Sleep, hands: Hands) -> bool:
     row = Workload.objects.select_related("team", "flavor").get(pk=action.workload)
     if row.phase == Phase.WAITING:
+        if hands.look.queue is not None:
+            launch.remove_all(row, hands.port, storage=False)
         return move(row, Step(Phase.ASLEEP, action.reason, action.text, hands.now), by=row.desired_by)
     return _stop(row, action.reason, action.text, hands)
 
@@ -153,6 +161,16 @@ def _(action: Sleep, hands: Hands) -> bool:
 def _(action: Place, hands: Hands) -> bool:
     row = reserve.reserve(action, hands.now)
     return row is not None and put(row, hands)
+
+
+@carry_out.register
+def _(action: Queue, hands: Hands) -> bool:
+    try:
+        return queueing.hand_over(action.workload, hands)
+    except ClusterError as error:
+        if not error.retry:
+            _blame(action.workload, f"The cluster refused it: {error}", hands)
+        raise
 
 
 @carry_out.register
@@ -232,6 +250,9 @@ def remove_orphans(row: Workload, hands: Hands) -> bool:
 
 def take_down(row: Workload, hands: Hands) -> bool:
     """Scale a workspace that goes to sleep to zero; remove everything else."""
+    if stopping_to(row) == Phase.ASLEEP and hands.look.queue is not None:
+        launch.remove_all(row, hands.port, storage=False)
+        return True
     if stopping_to(row) == Phase.ASLEEP:
         hands.port.scale(launch.ref_of(row), 0)
         return True

@@ -38,6 +38,7 @@ def run_cycle(cluster: Cluster, port: ClusterPort, now: datetime, ours: Lease | 
     look = observe(cluster, port, now, ours)  # 1. Look: one picture of tables and cluster.
     wanted = plan(look.snapshot)  # 2. Think: no I/O.
     refusal = "" if not cluster.paused else "The cluster is paused; nothing is done until the operator resumes it."
+    refusal = refusal or (look.queue.trouble if look.queue else "")
     refusal = refusal or guard(wanted, look.snapshot)  # 3. Doubt: does this look like a mistake?
     done = Done() if refusal else apply(wanted, cluster, port, look, ours)  # 4. Act: every action may be repeated.
     return remember(cluster, _report(look, done, refusal, started))  # 5. Say so.
@@ -98,7 +99,7 @@ def _due_at(look: Look, done: Done) -> datetime | None:
         return None
     if done.failures:
         return next_due(look.snapshot)
-    unwatched = look.seen.heard_at is None
+    unwatched = look.seen.heard_at is None or look.queue is not None  # nobody listens to Kueue
     return look.snapshot.now if done.again or unwatched else next_due(look.snapshot)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from scheduling.cluster.port import ClusterPort, Document, Exposition, Observation, Picture, Ref
+from scheduling.cluster.queues import Queues
 from scheduling.reconcile.lease import Lease
 
 
@@ -55,6 +56,13 @@ class Fenced:
     def resize(self, pool: str, nodes: int, drop: Iterable[str]) -> None:
         self.ours.check()
         self.port.resize(pool, nodes, drop)
+
+    def label(self, node: str, labels: Mapping[str, str | None]) -> None:
+        self.ours.check()
+        self.port.label(node, labels)
+
+    def queues(self) -> Queues:
+        return self.port.queues()
 
     def logs(self, namespace: str, pod: str, *, lines: int) -> str:
         return self.port.logs(namespace, pod, lines=lines)

@@ -1,10 +1,12 @@
 """From rows to the cluster's objects and back: what is put for a workload, and what has to go with it."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
+from scheduling.cluster.kueue import queued_documents
 from scheduling.cluster.port import ClusterPort, Ref
 from scheduling.cluster.writing import LaunchFact, job_documents, object_name, workspace_documents
-from scheduling.models import Placement, Workload
+from scheduling.models import Placement, Queueing, Workload
 from scheduling.planning.facts import Kind, NodeFact
 
 
@@ -16,6 +18,12 @@ def put_all(row: Workload, placement: Placement, node: NodeFact, port: ClusterPo
         port.put(document)
 
 
+def queue_all(row: Workload, stock: str, resource: str, port: ClusterPort) -> None:
+    """Apply the documents of a workload that Kueue is to admit; which node it gets, nobody here knows."""
+    for document in queued_documents(queued_launch(row, resource), stock):
+        port.put(document)
+
+
 def remove_all(row: Workload, port: ClusterPort, *, storage: bool) -> None:
     """Remove what stands for a workload; its home too with `storage`. What is already gone is fine."""
     for ref in _refs(row, storage=storage):
@@ -24,12 +32,19 @@ def remove_all(row: Workload, port: ClusterPort, *, storage: bool) -> None:
 
 def ref_of(row: Workload) -> Ref:
     """The object that stands for the workload."""
-    kind = "StatefulSet" if row.kind == Kind.WORKSPACE else "Job"
+    direct = row.cluster.queueing == Queueing.DIRECT
+    kind = "StatefulSet" if row.kind == Kind.WORKSPACE and direct else "Job"
     return Ref(kind, row.team.namespace, object_name(row.name, row.pk))
 
 
 def launch_of(row: Workload, placement: Placement, node: NodeFact) -> LaunchFact:
     """All taints of a node that the plan chose are tolerated: a fit node has none but those of its pool."""
+    launch = queued_launch(row, placement.resource)
+    return replace(launch, node=placement.node, tolerations=node.taints, attempt=row.attempt)
+
+
+def queued_launch(row: Workload, resource: str) -> LaunchFact:
+    """Of the attempt that comes next, on a node that is not known."""
     return LaunchFact(
         workload=row.pk,
         name=row.name,
@@ -40,14 +55,14 @@ def launch_of(row: Workload, placement: Placement, node: NodeFact) -> LaunchFact
         image=row.image,
         command=("sh", "-c", row.command) if row.command.strip() else (),
         env=(),
-        resource=placement.resource,
+        resource=resource,
         count=row.count,
         cpu_milli=row.cpu_milli,
         memory_mib=row.memory_mib,
         storage_gib=row.storage_gib,
-        node=placement.node,
-        tolerations=node.taints,
-        attempt=row.attempt,
+        node="",
+        tolerations=(),
+        attempt=row.attempt + 1,
     )
 
 
@@ -56,5 +71,5 @@ def _refs(row: Workload, *, storage: bool) -> Iterator[Ref]:
     yield ref
     if ref.kind == "StatefulSet":
         yield Ref("Service", ref.namespace, ref.name)
-        if storage and row.storage_gib:
-            yield Ref("PersistentVolumeClaim", ref.namespace, f"home-{ref.name}-0")
+    if row.kind == Kind.WORKSPACE and storage and row.storage_gib:
+        yield Ref("PersistentVolumeClaim", ref.namespace, f"home-{ref.name}-0")

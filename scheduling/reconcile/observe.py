@@ -7,7 +7,7 @@ from scheduling import snapshot
 from scheduling.cluster.port import ClusterPort, Observation
 from scheduling.models import Cluster
 from scheduling.planning.facts import Snapshot
-from scheduling.reconcile import records, steps
+from scheduling.reconcile import queueing, records, steps
 from scheduling.reconcile.lease import Lease, LeaseLost
 
 
@@ -18,6 +18,7 @@ class Look:
     seen: Observation
     snapshot: Snapshot
     changed: bool
+    queue: queueing.Picture | None = None  # where the cluster queues with Kueue
 
 
 def observe(cluster: Cluster, port: ClusterPort, now: datetime, ours: Lease | None = None) -> Look:
@@ -33,8 +34,12 @@ def observe(cluster: Cluster, port: ClusterPort, now: datetime, ours: Lease | No
         ours.picture = port.picture()
     if not seen.complete:
         return Look(seen, snapshot.from_look(cluster, seen, seen.nodes, now), changed=False)
-    moved = steps.follow(cluster, seen, now)  # first: whose meter ends here no longer pays for a card there
+    queue = queueing.look_at(cluster, port, seen, now)
+    moved = queueing.follow(cluster, seen, queue, now) if queue else 0
+    moved += steps.follow(cluster, seen, now)  # first: whose meter ends here no longer pays for a card there
     nodes = records.see_nodes(cluster, seen, now)
     records.see_pools(cluster, seen.sizes, seen.problems)
     port.taken(seen)
-    return Look(seen, snapshot.from_look(cluster, seen, nodes.nodes, now), changed=nodes.changed or moved > 0)
+    rules = queue.rules if queue else None
+    picture = snapshot.from_look(cluster, seen, nodes.nodes, now, rules)
+    return Look(seen, picture, changed=nodes.changed or moved > 0, queue=queue)

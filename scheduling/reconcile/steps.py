@@ -108,8 +108,11 @@ def _wake(row: Any, now: datetime) -> bool:
 
 
 def arrived(row: Workload, item: ObjectFact | None) -> bool:
-    """Whether the object of this attempt has been seen. Until then `apply` puts it again; nothing was lost."""
-    return item is not None and item.generation == row.attempt
+    """Whether the object of this attempt has been seen. Until then `apply` puts it again; nothing was lost.
+
+    A Job in Kueue's queue stays the same through all its attempts.
+    """
+    return item is not None and (bool(item.queue) or item.generation == row.attempt)
 
 
 def _facts(row: Workload, step: Move) -> dict[str, Any]:

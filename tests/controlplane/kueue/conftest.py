@@ -9,6 +9,7 @@ import pytest
 
 from scheduling.cluster.client import Session
 from tests.controlplane import fleet
+from tests.controlplane.harbour import Harbour
 from tests.controlplane.kueue import manager
 
 
@@ -25,3 +26,12 @@ def kueue(kueue_manager: fleet.Site) -> Iterator[Session]:
     with closing(Session(kueue_manager.plane.admin)) as door:
         yield door
         manager.sweep(door)
+
+
+@pytest.fixture
+def queued_harbour(kueue: Session, real_harbour: Harbour) -> Harbour:
+    """A harbour whose cluster queues with Kueue; its queues are written."""
+    real_harbour.world.cluster.queueing = "kueue"
+    real_harbour.world.cluster.save()
+    real_harbour.until(lambda: not real_harbour.looks[-1].again, "queues that are written")
+    return real_harbour
