@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 NOT_YET, EXPIRED = 9, 10  # OpenSSL's codes of a certificate that does not hold
 OTHER_NAME = {62, 64}  # host name, address
 RULES = "deploy/rbac.yaml"
+RULES_FOR_KUEUE = "deploy/rbac-kueue.yaml"
 ANONYMOUS = "system:anonymous"
 WEB_PAGES = ("text/html", "application/xhtml")
 FORBIDDEN = re.compile(
@@ -96,7 +97,8 @@ def forbidden(message: str) -> str:
         return "The cluster knows us as nobody (403): its row needs a token file, with a token of Berth's account."
     what = f"{found['resource']}.{found['group']}" if found["group"] else found["resource"]
     where = f"in namespace {found['namespace']}" if found["namespace"] else "in the whole cluster"
+    rules = RULES_FOR_KUEUE if found["group"].startswith("kueue.") else RULES
     return (
         f"The cluster does not let {found['who']} {found['verb']} {what} {where} (403); "
-        f"{RULES} has this right: apply it there."
+        f"{rules} has this right: apply it there."
     )
