@@ -13,9 +13,9 @@ from scheduling.handover import hand_over
 from scheduling.models import Cluster
 from scheduling.reconcile.cycle import look_after
 from scheduling.telemetry.rollups import forget
-from scheduling.telemetry.sampler import sample_cluster
+from scheduling.telemetry.sampler import clusters_to_sample, sample_cluster
 from scheduling.turns import our_turn
-from scheduling.wake import clusters_to_look_at, send
+from scheduling.wake import clusters_to_look_at, send, send_sample
 from tenants import clock
 
 
@@ -35,9 +35,16 @@ def cycle(cluster_id: int, *_newer: object, **_facts: object) -> None:
 
 @shared_task(name="scheduling.sample")
 def sample(*_newer: object, **_facts: object) -> None:
+    """One task for each cluster on which something runs: one that hangs holds up none of the others."""
     if not our_turn("scheduling.sample", settings.BERTH_SAMPLE_SECONDS):
         return
-    for cluster in Cluster.objects.all():
+    for pk in clusters_to_sample():
+        send_sample(pk)
+
+
+@shared_task(name="scheduling.sample_cluster")
+def sample_one(cluster_id: int, *_newer: object, **_facts: object) -> None:
+    if cluster := Cluster.objects.filter(pk=cluster_id).first():
         sample_cluster(cluster, clock.now())
 
 

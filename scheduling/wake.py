@@ -62,7 +62,16 @@ def patience(failed_looks: int) -> td:
 
 
 def send(cluster_id: int) -> None:
+    _ring("scheduling.cycle", cluster_id)
+
+
+def send_sample(cluster_id: int) -> None:
+    """Ask for one sampling of the cluster; a bell that nobody heard in time is dropped, for the next one rings soon."""
+    _ring("scheduling.sample_cluster", cluster_id, expires=max(3 * settings.BERTH_SAMPLE_SECONDS, 5.0))
+
+
+def _ring(task: str, cluster_id: int, **options: float) -> None:
     try:
-        current_app.send_task("scheduling.cycle", args=[cluster_id], retry=False, ignore_result=True)
+        current_app.send_task(task, args=[cluster_id], retry=False, ignore_result=True, **options)
     except OperationalError as error:
-        log.warning("The cycle of cluster %s was not woken; the next tick will look: %s", cluster_id, error)
+        log.warning("%s of cluster %s was not asked for; the next tick will: %s", task, cluster_id, error)

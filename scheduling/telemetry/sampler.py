@@ -2,9 +2,11 @@
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from datetime import timedelta as td
+from threading import Lock
 from typing import Any
 from uuid import UUID
 
@@ -23,11 +25,23 @@ SHORTEST = td(milliseconds=400)  # on the wall clock; a second beat adds nothing
 
 log = logging.getLogger(__name__)
 
+_at_it: set[int] = set()  # clusters that this process is sampling
+_lock = Lock()
+
 
 def sample_cluster(cluster: Cluster, now: datetime) -> int:
     """Take one sample of every running placement of a cluster; returns how many were booked."""
-    if not _our_turn(cluster):
-        return 0
+    with _alone(cluster) as alone:
+        return _sample(cluster, now) if alone and _our_turn(cluster) else 0
+
+
+def clusters_to_sample() -> list[int]:
+    """Those on which something runs."""
+    rows = Placement.objects.filter(ended_at=None, running_at__isnull=False).exclude(pod="")
+    return list(rows.order_by().values_list("cluster_id", flat=True).distinct())
+
+
+def _sample(cluster: Cluster, now: datetime) -> int:
     running = list(_running(cluster))
     if not running:
         return 0
@@ -71,6 +85,20 @@ def book(running: Sequence[Placement], found: Mapping[tuple[str, str], Sequence[
     for cluster_id in quieted:  # a limit runs from now on, of which the cycle did not know when it was due next
         wake_cycle(cluster_id)
     return len(rows)
+
+
+@contextmanager
+def _alone(cluster: Cluster) -> Iterator[bool]:
+    """Whether no other thread of this process is at it: a cluster that hangs costs one thread, not all of them."""
+    with _lock:
+        first = cluster.pk not in _at_it
+        _at_it.add(cluster.pk)
+    try:
+        yield first
+    finally:
+        if first:
+            with _lock:
+                _at_it.discard(cluster.pk)
 
 
 def _our_turn(cluster: Cluster) -> bool:

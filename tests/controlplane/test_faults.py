@@ -193,7 +193,9 @@ def test_37_what_is_deleted_by_hand_ends_at_its_deletion(harbour: Harbour, road:
     assert row.phase_reason == "RemovedOutside"
     stopping = Transition.objects.filter(workload=row, after__in=["stopping", "ended"]).order_by("version").first()
     slack = 5.0 if harbour.real else 60.0  # until the next look; the simulation's pod has its grace
-    assert (stopping.at - before).total_seconds() >= -21.0, "Kubernetes tells whole seconds, of a clock 20 s behind ours"
+    assert (stopping.at - before).total_seconds() >= -21.0, (
+        "Kubernetes tells whole seconds, of a clock 20 s behind ours"
+    )
     assert (stopping.at - after).total_seconds() <= slack
 
 

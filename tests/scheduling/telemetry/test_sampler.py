@@ -1,7 +1,10 @@
 """From an exporter's text to samples, meters, rollups and the idle clock."""
 
+from datetime import timedelta as td
+
 import pytest
 
+from scheduling import tasks
 from scheduling.cluster.port import Exposition
 from scheduling.models import Sample, UsageHour
 from scheduling.telemetry import sampler
@@ -139,3 +142,33 @@ def test_two_beats_sample_once(world, monkeypatch):
         sampler.sample_cluster(world.cluster, world.now)
 
     assert len(asked) == 1
+
+
+def test_a_cluster_that_hangs_holds_one_thread_and_no_other_cluster(world, monkeypatch):
+    """D35: while one thread waits for its answer, the next bell for it is let go; others are sampled."""
+    inside: list[int] = []
+
+    def hangs(cluster, now):
+        inside.append(sampler.sample_cluster(cluster, now))  # the next bell, while the first one still waits
+        return 1
+
+    monkeypatch.setattr(sampler, "_sample", hangs)
+
+    assert sampler.sample_cluster(world.cluster, world.now) == 1
+    assert inside == [0]
+    monkeypatch.setattr(sampler, "SHORTEST", td(0))
+    assert sampler.sample_cluster(world.cluster, world.now) == 1, "and is free again when it is over"
+
+
+def test_each_cluster_on_which_something_runs_is_a_task_of_its_own(world, monkeypatch):
+    rung: list[int] = []
+    monkeypatch.setattr(tasks, "send_sample", rung.append)
+    monkeypatch.setattr(tasks, "our_turn", lambda *_: True)
+    tasks.sample()
+    assert rung == []
+
+    for name in ("a", "b"):
+        world.workload(name, phase="running")
+    tasks.sample()
+
+    assert rung == [world.cluster.pk]
