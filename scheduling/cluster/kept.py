@@ -77,6 +77,8 @@ class Kept:
             if not self.resume or not older(version, self.shelf.version):
                 self.resume = said
             changes = self.shelf.replace(items, version)
+            if self.absent:
+                self.shelf.forget()  # a kind that is defined again comes with the objects that it had, as old as before
             self.past_since, self.error = None, None
             self.problems = tuple(problems)
             self._speaks(began, began_at)

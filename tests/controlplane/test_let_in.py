@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
+
 from scheduling.cluster.port import NOT_NOW, ClusterError
 from scheduling.models import Cluster, NodePool, Placement
 from tests.controlplane.harbour import Harbour
@@ -89,7 +91,10 @@ def test_a_right_to_look_that_is_missing_changes_nothing_of_what_runs(real_harbo
     assert harbour.phase(row) == "running"
 
 
-def test_a_definition_that_is_absent_is_told_on_its_pools_and_the_rest_goes_on(real_harbour: Harbour) -> None:
+def test_a_definition_that_is_absent_is_told_on_its_pools_and_the_rest_goes_on(
+    real_harbour: Harbour, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("scheduling.cluster.kept.ABSENT", 1.0)  # a quarter of an hour until it is asked for again
     harbour = real_harbour
     with undefined(harbour):
         harbour.until(lambda: "cannot be resized" in troubles()["a100-burst"], "the pools told")
