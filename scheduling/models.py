@@ -81,6 +81,7 @@ class Cluster(models.Model):
         null=True, blank=True, help_text="No look before, after broken ones; on the wall clock."
     )
     trouble = models.CharField(max_length=500, blank=True, help_text="Why the last look failed, in a sentence.")
+    meters_trouble = models.CharField(max_length=500, blank=True, help_text="Why no meter there can be read.")
     created_at = models.DateTimeField()
 
     class Meta:
@@ -101,9 +102,6 @@ class Turn(models.Model):
 
     task = models.CharField(max_length=60, primary_key=True)
     began = models.DateTimeField(help_text="When the period began that was served last, on the wall clock.")
-
-    def __str__(self) -> str:
-        return f"{self.task} at {self.began:%H:%M:%S}"
 
 
 class NodePool(models.Model):

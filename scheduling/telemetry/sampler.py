@@ -50,8 +50,24 @@ def _sample(cluster: Cluster, now: datetime) -> int:
             expositions = port.metrics(sorted({placement.node for placement in running}))
     except ClusterError as error:
         log.warning("No metrics from cluster %s: %s", cluster.name, error)
+        _tell(cluster, str(error))
         return 0
+    _tell(cluster, silence(expositions))
     return book(running, readings(expositions), now)
+
+
+def silence(expositions: Sequence[Exposition]) -> str:
+    """Why nothing at all could be read, as where a right is missing; "" when some node answered."""
+    if any(exposition.text is not None for exposition in expositions):
+        return ""
+    return next((exposition.problem for exposition in expositions), "")
+
+
+def _tell(cluster: Cluster, trouble: str) -> None:
+    """The operator reads why every meter is unknown."""
+    if cluster.meters_trouble != trouble[:500]:
+        Cluster.objects.filter(pk=cluster.pk).update(meters_trouble=trouble[:500])
+        announce.announce(announce.fleet_topic(), "fleet", cluster=cluster.name)
 
 
 def readings(expositions: Iterable[Exposition]) -> Mapping[tuple[str, str], Sequence[dcgm.Sample]]:

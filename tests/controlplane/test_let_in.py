@@ -13,6 +13,7 @@ from scheduling.models import Cluster, NodePool, Placement
 from tests.controlplane.harbour import Harbour
 
 ROLE = "/apis/rbac.authorization.k8s.io/v1/clusterroles/berth"
+METERS = "/apis/rbac.authorization.k8s.io/v1/namespaces/gpu-operator/roles/berth-metrics"
 ACCOUNT = "system:serviceaccount:berth-system:berth"
 DEPLOYMENTS = "/apis/cluster.x-k8s.io/v1beta2/machinedeployments"
 DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/machinedeployments.cluster.x-k8s.io"
@@ -89,6 +90,28 @@ def test_a_right_to_look_that_is_missing_changes_nothing_of_what_runs(real_harbo
     assert f"does not let {ACCOUNT} list pods in the whole cluster (403)" in told
     harbour.until(lambda: not trouble(), "seen whole again")
     assert harbour.phase(row) == "running"
+
+
+def test_a_right_to_the_meters_that_is_missing_is_told_and_nothing_counts_as_quiet(real_harbour: Harbour) -> None:
+    harbour = real_harbour
+    row = harbour.run()
+    rules = harbour.document(METERS)["rules"]
+    harbour.patch(METERS, {"rules": []})
+    try:
+        told = harbour.seen(lambda: sampled(harbour), "the trouble told")
+    finally:
+        harbour.patch(METERS, {"rules": rules})
+
+    assert f"does not let {ACCOUNT} get pods/proxy in namespace gpu-operator (403); deploy/rbac.yaml has" in told
+    assert harbour.read(row).idle_since is None
+    harbour.seen(lambda: not sampled(harbour), "the meters back")
+
+
+def sampled(harbour: Harbour) -> str:
+    """What is said of the meters after a sampling."""
+    harbour.world.cluster.refresh_from_db()
+    harbour.sample()
+    return Cluster.objects.get().meters_trouble
 
 
 def test_a_definition_that_is_absent_is_told_on_its_pools_and_the_rest_goes_on(

@@ -72,6 +72,12 @@ class TestPicture:
         assert "harbour-1: It cannot be used now; the operator sees why." in page.words
         assert "/run/secrets" not in page.html
 
+    def test_why_no_meter_can_be_read_is_told_to_the_operator_alone(self, world: World) -> None:
+        Cluster.objects.update(meters_trouble="The cluster does not let us.")
+
+        assert "No meter can be read. The cluster does not let us." in look(as_person(world.omar), "/fleet/").words
+        assert "does not let us" not in look(as_person(world.robin), "/fleet/").words
+
     def test_a_node_of_no_pool_is_seen(self, world: World) -> None:
         Node.objects.filter(name="train-1").update(pool=None)
 

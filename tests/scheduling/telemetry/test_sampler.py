@@ -9,6 +9,7 @@ from scheduling.cluster.port import Exposition
 from scheduling.models import Sample, UsageHour
 from scheduling.telemetry import sampler
 from scheduling.telemetry.rollups import forget, mean_busy, roll_up
+from scheduling.telemetry.sampler import silence
 
 
 @pytest.fixture
@@ -88,6 +89,30 @@ def test_without_metrics_nobody_is_idle(harbour, monkeypatch):
     assert harbour.read(row).phase == "running"
     assert harbour.read(row).idle_since is None
     assert set(Sample.objects.values_list("busy", flat=True)) == {None}
+
+
+def test_where_nothing_can_be_read_the_operator_is_told_why_until_it_can(harbour, monkeypatch):
+    run(harbour)
+    closed = [Exposition("gke-berth-h100-train", None, "The cluster does not let us.")]
+    with monkeypatch.context() as patch:
+        patch.setattr("scheduling.cluster.client.KubernetesPort.metrics", lambda *_: closed)
+        harbour.sample()
+    harbour.world.cluster.refresh_from_db()
+    assert harbour.world.cluster.meters_trouble == "The cluster does not let us."
+
+    harbour.turn(minutes=1)
+    harbour.sample()
+
+    harbour.world.cluster.refresh_from_db()
+    assert harbour.world.cluster.meters_trouble == ""
+
+
+def test_one_node_that_answers_is_enough_to_say_nothing():
+    answers, silent = Exposition("a", "", ""), Exposition("b", None, "It went away.")
+
+    assert silence([silent, answers]) == ""
+    assert silence([silent, silent]) == "It went away."
+    assert silence([]) == ""
 
 
 def test_a_woken_workspace_is_not_put_back_to_sleep_by_its_old_idleness(harbour):
