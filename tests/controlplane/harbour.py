@@ -173,6 +173,9 @@ class Harbour(SimulatedHarbour):
     def node_names(self, pool: str) -> list[str]:
         return list(Node.objects.filter(pool__name=pool).values_list("name", flat=True))
 
+    def node_ready(self, name: str) -> bool:
+        return next(node.ready for node in self.port.observe(self.world.now).nodes if node.name == name)
+
     # What others do there
 
     def object_path(self, row: Workload) -> str:

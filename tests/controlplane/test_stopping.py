@@ -72,6 +72,28 @@ def test_q11_when_the_node_comes_back_its_card_is_given_out_again(harbour: Harbo
     assert not Node.objects.exclude(lingering=[]).exists()
 
 
+def test_q11_work_of_a_lost_node_waits_for_its_last_pod_or_the_operators_word(harbour: Harbour) -> None:
+    """It must never run twice: the node may only be cut off from the network."""
+    row = harbour.run()
+    node = harbour.node_of(row)
+    harbour.faults.node_not_ready(node)
+    harbour.until(lambda: not harbour.node_ready(node), "the node not ready")
+    harbour.turn(minutes=6)
+    harbour.until(lambda: harbour.phase(row) == "waiting", "given up there")
+
+    assert held() == {}
+    assert harbour.placement(row).ended_at is not None
+    harbour.until(lambda: [pod.node for pod in stuck_of(row)] == [node], "its last pod told to go")
+    assert "still bound to node" in harbour.read(row).phase_text
+    harbour.turn(minutes=3)
+    harbour.until(lambda: all(pod.overdue(harbour.now) for pod in stuck_of(row)), "its last pod overdue")
+    remove_by_force(harbour.read(row), by=harbour.omar, now=harbour.now, sure=True)
+    harbour.until(lambda: harbour.phase(row) == "running", "running elsewhere")
+
+    assert harbour.node_of(row) != node
+    assert len(harbour.pods_of(row)) == 1
+
+
 @pytest.mark.parametrize("hold", [silent_node, finalizer])
 def test_w6_the_operator_removes_it_by_force(harbour: Harbour, hold: Hold) -> None:
     row = stuck(harbour, hold)

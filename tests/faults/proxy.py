@@ -210,7 +210,7 @@ class Exchange:
                 yield chunk(piece)
             yield b"0\r\n\r\n"
         finally:
-            writer.close()
+            writer.transport.abort()  # a goodbye over TLS would outlive the loop
 
     async def reply(self, status: int, body: bytes, headers: list[tuple[str, str]]) -> None:
         """Answer in the server's place."""
