@@ -18,7 +18,7 @@ from django.db.models import Count, OuterRef, QuerySet, Subquery, Sum
 from scheduling.models import CardSpan, CycleReport, Node, NodePool, Placement, Sample, Workload
 from scheduling.planning import catalog
 from scheduling.planning.facts import DeviceFact, NodeFact, Sharing
-from scheduling.snapshot import node_fact
+from scheduling.snapshot import foreign_units, node_fact
 from scheduling.stuck import Stuck, stuck_on, workloads_behind
 from scheduling.telemetry.idle import GAP
 
@@ -192,10 +192,10 @@ def node_seen(row: Node, holders: Holders) -> NodeSeen:
     condition, words = condition_of(fact)
     placements = holders.by_node.get((row.cluster_id, row.name), [])
     cards: list[list[Unit]] = [[] for _ in range(fact.cards)]
-    stuck = stuck_on(row)
+    stuck, others = stuck_on(row), foreign_units(row.foreign)
     for device in fact.devices:
         here = [one for one in placements if one.resource == device.resource]
-        spread(units_of(device, here, holders, row.foreign, stuck), cards)
+        spread(units_of(device, here, holders, others, stuck), cards)
     for card in cards:
         finish(card, fact, condition)
     return NodeSeen(row, fact, cards, condition, words, stuck, holders.behind)

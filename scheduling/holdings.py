@@ -8,7 +8,7 @@ from fractions import Fraction as F
 from uuid import UUID
 
 from scheduling.models import Node, Placement
-from scheduling.snapshot import held
+from scheduling.snapshot import foreign_units, held
 from scheduling.stuck import stuck_on
 from tenants.quota import NOTHING, Quota, over, room, used_of_team
 from tenants.selectors import quotas
@@ -46,7 +46,7 @@ def holdings(teams: Collection[UUID], now: datetime, *, member: int) -> Mapping[
 
 def units_held(nodes: Sequence[Node]) -> Mapping[int, dict[str, int]]:
     """By node and resource: the units that our placements, pods that do not go and foreign pods hold. One query."""
-    found = {node.pk: Counter(node.foreign) for node in nodes}
+    found = {node.pk: Counter(foreign_units(node.foreign)) for node in nodes}
     for row in nodes:
         for pod in stuck_on(row):
             found[row.pk].update(pod.units)

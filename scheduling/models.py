@@ -5,37 +5,15 @@ cycle reports are append-only.
 """
 
 import uuid
-from enum import StrEnum
 
 from django.db import models
 from django.db.models import F as Column
 from django.db.models import Q
 
+from scheduling.choices import Queueing, Route, choices, known
 from scheduling.planning import facts
 from tenants.fields import FractionField
 from tenants.models import QuotaRequest, Team, User
-
-
-def choices(enum: type[StrEnum]) -> list[tuple[str, str]]:
-    return [(str(item), str(item).replace("-", " ")) for item in enum]
-
-
-def known(field: str, enum: type[StrEnum]) -> Q:
-    return Q(**{f"{field}__in": [str(item) for item in enum]})
-
-
-class Queueing(StrEnum):
-    """Who decides what may start: our plan, or the Kueue that runs in the cluster."""
-
-    DIRECT = "direct"
-    KUEUE = "kueue"
-
-
-class Route(StrEnum):
-    """How a workspace is reached from outside its cluster."""
-
-    INGRESS = "ingress"
-    HTTP_ROUTE = "httproute"
 
 
 class Cluster(models.Model):
@@ -130,6 +108,7 @@ class NodePool(models.Model):
     runtime_class = models.CharField(
         max_length=63, blank=True, help_text="RuntimeClass of its pods, where the GPU runtime is not the default."
     )
+    cuda = models.CharField(max_length=10, blank=True, help_text="Newest that its nodes offer, as last seen.")
     spread = models.BooleanField(default=False, help_text="Fill the emptiest node first instead of packing.")
 
     class Meta:
@@ -187,7 +166,7 @@ class Node(models.Model):
     cards = models.PositiveSmallIntegerField()
     schedulable = models.BooleanField()
     facts = models.JSONField()
-    foreign = models.JSONField(default=dict, help_text="Units held by pods that are not ours, by resource.")
+    foreign = models.JSONField(default=dict, help_text="Units that others' pods hold, by namespace and resource.")
     lingering = models.JSONField(default=list, help_text="Our pods here that nobody pays for any more.")
     usable_since = models.DateTimeField(null=True, blank=True, help_text="When its GPUs were first advertised.")
     empty_since = models.DateTimeField(null=True, blank=True, help_text="Since when it holds none of our pods.")
@@ -236,6 +215,22 @@ class CardSpan(models.Model):
         return f"{self.cards} cards on {self.node}"
 
 
+class Ceiling(models.Model):
+    """The outer bound of a team's namespace in a cluster, as it was last written there: a ResourceQuota."""
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="ceilings")
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="ceilings")
+    hard = models.JSONField(default=dict, help_text="Most units that its pods may hold together, by resource.")
+    written_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["cluster__name", "team__name"]
+        constraints = [models.UniqueConstraint(name="a_team_has_one_ceiling_per_cluster", fields=["cluster", "team"])]
+
+    def __str__(self) -> str:
+        return f"ceiling of {self.team} in {self.cluster}"
+
+
 class Workload(models.Model):
     """What a researcher runs: a workspace or a job."""
 
@@ -282,6 +277,10 @@ class Workload(models.Model):
         default=0, help_text="Puts in a row that never came back: the workers that began them died."
     )
     first_ran_at = models.DateTimeField(null=True, blank=True)
+
+    furnished = models.PositiveIntegerField(default=0, help_text="The attempt of which all has been written.")
+    address = models.CharField(max_length=300, blank=True, help_text="Where it is reached from outside while it runs.")
+    address_problem = models.CharField(max_length=300, blank=True, help_text="Why it has no address, in a sentence.")
 
     # Written by the sampler; a new placement clears it.
     idle_since = models.DateTimeField(null=True, blank=True)

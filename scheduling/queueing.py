@@ -7,9 +7,10 @@ from datetime import datetime
 from fractions import Fraction as F
 from uuid import UUID
 
+from scheduling.choices import Queueing
 from scheduling.cluster.kueue import Limit, Stock, TeamFact, mixed_models, queue_documents, stocks_of
 from scheduling.cluster.writing import Document
-from scheduling.models import Cluster, Flavor, Queueing
+from scheduling.models import Cluster, Flavor
 from scheduling.planning.facts import FlavorFact, Lending, NodeFact, Phase, QueueFact, QueueRules
 from scheduling.planning.shares import flavors_of
 from scheduling.snapshot import flavor_fact, held, pool_fact

@@ -9,7 +9,8 @@ from uuid import UUID
 from django.db.models import OuterRef, Q, QuerySet, Subquery
 
 from scheduling.access import workloads_for
-from scheduling.cluster.port import ClusterError
+from scheduling.cluster.port import ClusterError, EventFact
+from scheduling.cluster.writing import object_name
 from scheduling.connect import port_for
 from scheduling.models import NodePool, Placement, Sample, Transition, Workload
 from scheduling.planning.facts import Kind, Phase
@@ -45,6 +46,14 @@ class Logs:
     """The last lines that a workload printed, or why nobody can say."""
 
     text: str
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """What Kubernetes says about a workload, oldest first, or why nobody can say. Kubernetes forgets after an hour."""
+
+    events: list[EventFact]
     problem: str = ""
 
 
@@ -147,6 +156,16 @@ def logs_of(workload: Workload, lines: int = LOG_LINES) -> Logs:
             return Logs(port.logs(placement.namespace, placement.pod, lines=lines))
     except ClusterError as error:
         return Logs("", f"The cluster {workload.cluster.name} did not hand out the log: {error.for_everybody}")
+
+
+def events_of(workload: Workload) -> Events:
+    """What Kubernetes says about the workload, asked of the cluster now. Unreachable is an answer, not a fault."""
+    name = object_name(workload.name, workload.pk)
+    try:
+        with port_for(workload.cluster) as port:
+            return Events(port.events(workload.team.namespace, name))
+    except ClusterError as error:
+        return Events([], f"The cluster {workload.cluster.name} did not say: {error}")
 
 
 def _bucket(since: datetime, samples: Sequence[Sample]) -> Bucket:

@@ -5,6 +5,7 @@ No cluster is called here. People write `desired`; the cycle answers by moving `
 
 import re
 import uuid
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction as F
@@ -13,7 +14,8 @@ from django.db import IntegrityError, transaction
 
 from scheduling.announce import announce_on_commit, person_topic, team_topic
 from scheduling.changes import Step, record
-from scheduling.models import Cluster, Flavor, NodePool, Workload
+from scheduling.models import Cluster, Flavor, Node, NodePool, Workload
+from scheduling.planning.cuda import Version, in_words, needed, too_old, version_of
 from scheduling.planning.facts import Desired, Kind, Phase, Reason, Sharing
 from scheduling.wake import wake_all, wake_cycle
 from tenants import services as tenants
@@ -25,6 +27,8 @@ PART = "[a-z0-9]+([._-]+[a-z0-9]+)*"
 IMAGE = re.compile(rf"{PART}(:[0-9]{{1,5}})?(/{PART})*(:[A-Za-z0-9_][A-Za-z0-9_.-]{{0,127}})?(@sha256:[0-9a-f]{{64}})?")
 LONGEST_HOURS = 24 * 30
 MOST_STORAGE_GIB = 2048
+USUAL_GRACE, LONGEST_GRACE = 30, 3600  # seconds between the notice and the kill
+LEAST_TO_SAVE = 5  # seconds, where something has to be saved before
 UNITS = {Sharing.MIG: "MIG slice", Sharing.TIME_SLICE: "time-slice", Sharing.MPS: "MPS share"}
 IMAGES = {
     Kind.WORKSPACE: "quay.io/jupyter/pytorch-notebook:cuda12-2026-10-20",
@@ -46,6 +50,9 @@ class Wish:
     memory_mib: int = 16384
     storage_gib: int = 0
     hours: int | None = None
+    cuda: str = ""  # the least version that the image needs, as 12.4; "": as its tag tells
+    grace_seconds: int = USUAL_GRACE
+    checkpoint: str = ""
     reason: str = ""
     submission: str = ""
 
@@ -201,6 +208,9 @@ def _open(
         memory_mib=wish.memory_mib,
         storage_gib=wish.storage_gib,
         hours=wish.hours,
+        cuda=wish.cuda,
+        grace_seconds=wish.grace_seconds,
+        checkpoint=wish.checkpoint,
         reason=wish.reason,
         submission=wish.submission,
         quota_request=request,
@@ -273,8 +283,23 @@ def _check(wish: Wish) -> None:
     _check_range(wish.memory_mib, 128, 4 * 1024 * 1024, "memory_mib", "MiB of memory")
     if wish.kind == Kind.JOB and not wish.command.strip():
         raise Refused("Say which command the job runs.", field="command")
-    if "\x00" in wish.command + wish.reason:
-        raise Refused("Text must not contain NUL characters.", field="command")
+    for field in ("command", "reason", "checkpoint"):
+        if "\x00" in getattr(wish, field):
+            raise Refused("Text must not contain NUL characters.", field=field)
+    _check_needs(wish)
+
+
+def _check_needs(wish: Wish) -> None:
+    """What it needs of the driver, and what it needs to stop."""
+    if wish.cuda and version_of(wish.cuda) is None:
+        raise Refused(f"“{wish.cuda}” is no CUDA version; write it as 12.4, or leave it empty.", field="cuda")
+    _check_range(wish.grace_seconds, 1, LONGEST_GRACE, "grace_seconds", "Seconds to stop")
+    if wish.checkpoint.strip() and wish.grace_seconds < LEAST_TO_SAVE:
+        raise Refused(
+            f"The command that saves its state has to end within the time to stop, and {wish.grace_seconds} seconds "
+            f"are too few; choose {LEAST_TO_SAVE} or more.",
+            field="grace_seconds",
+        )
 
 
 def _check_range(value: int | None, least: int, most: int, field: str, words: str) -> None:
@@ -308,4 +333,32 @@ def _cluster_for(wish: Wish) -> Cluster:
     roomy = [p for p in fitting if p.cpu_milli >= wish.cpu_milli and p.host_memory_mib >= wish.memory_mib]
     if not roomy:
         raise Refused("No node of that kind has so much CPU and memory; ask for less.", field="cpu_milli")
-    return roomy[0].cluster
+    return _new_enough(roomy, needed(wish.cuda, wish.image or IMAGES[wish.kind]), wish).cluster
+
+
+def _new_enough(pools: Sequence[NodePool], need: Version | None, wish: Wish) -> NodePool:
+    """The first pool that is not known to be too old for the image; what nobody knows is not refused."""
+    offered = newest_cuda(pools)
+    for pool in pools:
+        if not too_old(offered[pool.pk], need):
+            return pool
+    most = in_words(max(version for version in offered.values() if version is not None))
+    why = "as was said" if version_of(wish.cuda) else "by its tag"
+    raise Refused(
+        f"The image needs CUDA {in_words(need)}, {why}, and the drivers of all nodes with “{wish.flavor.words}” offer "
+        f"{most} at most. Choose an image for CUDA {most} or older, or another flavor"
+        + ("." if version_of(wish.cuda) else "; if it runs with less than its tag says, say so under Advanced."),
+        field="cuda" if wish.cuda else "image",
+    )
+
+
+def newest_cuda(pools: Iterable[NodePool]) -> dict[int, Version | None]:
+    """By pool: the newest CUDA that its nodes offer; of a pool without nodes, what they last offered. One query.
+
+    None where a node does not say, as it may be newer, or where nobody has ever said.
+    """
+    found: dict[int, Version | None] = {pool.pk: version_of(pool.cuda) for pool in pools}
+    for pk, said in Node.objects.filter(pool__in=list(found)).values_list("pool_id", "facts__cuda"):
+        if said is None and pk is not None:
+            found[pk] = None
+    return found

@@ -13,6 +13,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 
 from scheduling.cluster.port import Observation
 from scheduling.models import Cluster, Flavor, Node, NodePool, Placement, Workload
+from scheduling.planning.cuda import needed, version_of
 from scheduling.planning.facts import (
     HOLDING,
     Capacity,
@@ -91,6 +92,7 @@ def pool_fact(pool: NodePool) -> PoolFact:
         empty_after=td(minutes=pool.empty_minutes),
         resizable=pool.provider != "static",
         spread=pool.spread,
+        cuda=version_of(pool.cuda),
     )
 
 
@@ -203,6 +205,8 @@ def workload_fact(row: Workload, placement: Placement | None, limits: Mapping[st
         stopping_to=stopping_to(row),
         reason=Reason(row.phase_reason),
         failures=row.failures,
+        cuda=needed(row.cuda, row.image),
+        grace=td(seconds=row.grace_seconds),
     )
 
 
@@ -263,20 +267,27 @@ def _pod_of(placement: Placement) -> PodFact:
     )
 
 
+def foreign_units(foreign: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+    """What others hold on a node, by resource, of all namespaces together."""
+    units: dict[str, int] = defaultdict(int)
+    for held_there in foreign.values():
+        for resource, count in held_there.items():
+            units[resource] += count
+    return dict(units)
+
+
 def _foreign_pods(row: Node) -> list[PodFact]:
-    """What others hold on a node, as one pod."""
-    if not row.foreign:
-        return []
+    """What others hold on a node, as one pod for each namespace."""
     return [
         PodFact(
-            namespace="",
+            namespace=namespace,
             name="others",
             uid="",
             node=row.name,
             phase="Running",
             ready=True,
             workload=None,
-            requests=row.foreign,
+            requests=units,
             cpu_milli=0,
             memory_mib=0,
             created_at=None,
@@ -284,6 +295,7 @@ def _foreign_pods(row: Node) -> list[PodFact]:
             finished_at=None,
             deleting_since=None,
         )
+        for namespace, units in row.foreign.items()
     ]
 
 

@@ -41,6 +41,7 @@ urlpatterns = [
     path("v1/workloads/<uuid:pk>/placements/", workloads.Placements.as_view(), name="api-workload-placements"),
     path("v1/workloads/<uuid:pk>/samples/", workloads.Samples.as_view(), name="api-workload-samples"),
     path("v1/workloads/<uuid:pk>/logs/", workloads.Logs.as_view(), name="api-workload-logs"),
+    path("v1/workloads/<uuid:pk>/events/", workloads.Events.as_view(), name="api-workload-events"),
     path("v1/quota-requests/", quota.Requests.as_view(), name="api-quota-requests"),
     path("v1/quota-requests/<uuid:pk>/", quota.One.as_view(), name="api-quota-request"),
     path("v1/quota-requests/<uuid:pk>/approve/", quota.Approve.as_view(), name="api-quota-request-approve"),

@@ -14,6 +14,7 @@ from django.conf import settings
 
 from scheduling.planning import catalog
 from scheduling.planning.facts import Kind, Phase
+from scheduling.services import LONGEST_GRACE
 from tenants.errors import Refused
 from tenants.models import RequestState, Team
 
@@ -163,6 +164,30 @@ class WishForm(forms.Form):
     )
     memory_gib = WholeField(label="Memory (GiB)", min_value=1, max_value=4096, initial=16)
     until = LastDayField(label="Until", help_text="Of the quota you ask for; empty: open-ended.")
+    cuda = forms.CharField(
+        label="CUDA at least",
+        max_length=10,
+        required=False,
+        widget=forms.TextInput(attrs={"placeholder": "12.4", "inputmode": "decimal", "autocomplete": "off"}),
+        help_text="Empty: as the image's tag tells.",
+    )
+    grace_seconds = WholeField(
+        label="Seconds to stop",
+        min_value=1,
+        max_value=LONGEST_GRACE,
+        required=False,
+        initial=30,
+        help_text="From the notice to the kill; empty: 30.",
+    )
+    checkpoint = forms.CharField(
+        label="Command before it stops",
+        max_length=500,
+        required=False,
+        widget=forms.Textarea(
+            attrs={"rows": 2, "class": "code", "spellcheck": "false", "placeholder": "python save.py"}
+        ),
+        help_text="A shell in the container runs it, within these seconds, so that nothing is lost.",
+    )
     submission = forms.CharField(max_length=64, widget=forms.HiddenInput)
 
     def __init__(self, data: Any = None, *, teams: Sequence[Team], **options: Any) -> None:

@@ -14,7 +14,7 @@ from portal.pages.forms import WishForm, refuse
 from scheduling.models import Workload
 from scheduling.offers import Offer, Sizes, offers
 from scheduling.planning.facts import Kind
-from scheduling.services import Wish, open_workload
+from scheduling.services import USUAL_GRACE, Wish, open_workload
 from tenants.access import Standing
 from tenants.errors import NotAllowed, Refused
 from tenants.models import Role, Team, User
@@ -109,6 +109,7 @@ def pressed(data: QueryDict, found: list[Offer]) -> Offer:
 
 
 def wish_of(data: dict[str, Any], offer: Offer) -> Wish:
+    sizes = sizes_of(data)
     return Wish(
         name=data["name"].strip(),
         kind=Kind(data["kind"]),
@@ -120,7 +121,11 @@ def wish_of(data: dict[str, Any], offer: Offer) -> Wish:
         hours=data["hours"],
         reason=data["reason"].strip(),
         submission=data["submission"],
-        **sizes_of(data),
+        cuda=data["cuda"].strip(),
+        grace_seconds=data["grace_seconds"] or USUAL_GRACE,
+        checkpoint=data["checkpoint"].strip(),
+        cpu_milli=sizes["cpu_milli"],
+        memory_mib=sizes["memory_mib"],
     )
 
 

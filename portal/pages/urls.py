@@ -15,6 +15,7 @@ urlpatterns = [
     path("workloads/<uuid:pk>/", workloads.detail, name="workload"),
     path("workloads/<uuid:pk>/samples/", workloads.samples, name="workload-samples"),
     path("workloads/<uuid:pk>/logs/", workloads.logs, name="workload-logs"),
+    path("workloads/<uuid:pk>/events/", workloads.events, name="workload-events"),
     path("workloads/<uuid:pk>/sleep/", workloads.sleep, name="sleep-workload"),
     path("workloads/<uuid:pk>/wake/", workloads.wake, name="wake-workload"),
     path("workloads/<uuid:pk>/end/", workloads.end, name="end-workload"),

@@ -18,6 +18,7 @@ from scheduling.access import access_workload
 from scheduling.announce import team_topic, workload_topic
 from scheduling.handover import cost_so_far
 from scheduling.models import Placement, Sample, Workload
+from scheduling.planning.cuda import in_words, needed, version_of
 from scheduling.planning.facts import Desired, Kind, Phase, Reason
 from scheduling.removals import remove_by_force
 from scheduling.story import NEXT, story_of
@@ -90,6 +91,13 @@ def logs(request: HttpRequest, pk: UUID) -> HttpResponse:
     workload = access_workload(stand_of(request), pk, to="logs")
     context = {"workload": workload, "logs": selectors.logs_of(workload)}
     return show(request, "workloads/logs.html", context, part="workloads/_logs.html")
+
+
+@page
+def events(request: HttpRequest, pk: UUID) -> HttpResponse:
+    workload = access_workload(stand_of(request), pk)
+    context = {"workload": workload, "events": selectors.events_of(workload)}
+    return show(request, "workloads/events.html", context, part="workloads/_events.html")
 
 
 @action
@@ -185,6 +193,7 @@ def facts_of(request: HttpRequest, workload: Workload) -> dict[str, Any]:
         ),
         "connect": connect_words(workload, placement),
         **forcing(stand, workload, now),
+        "cuda": cuda_words(workload),
     }
 
 
@@ -220,6 +229,14 @@ def allowed(stand: Standing, workload: Workload, to: str) -> bool:
     except NotAllowed:
         return False
     return True
+
+
+def cuda_words(workload: Workload) -> str:
+    """The least version that it needs, and who says so; empty where nobody does."""
+    need = needed(workload.cuda, workload.image)
+    if need is None:
+        return ""
+    return f"{in_words(need)} or newer" + ("" if version_of(workload.cuda) else ", by the image’s tag")
 
 
 def connect_words(workload: Workload, placement: Placement | None) -> str:

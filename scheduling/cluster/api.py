@@ -40,6 +40,9 @@ KINDS: Mapping[str, tuple[str, str, bool]] = {  # kind -> group and version, plu
     "ClusterQueue": ("apis/kueue.x-k8s.io/v1beta2", "clusterqueues", False),
     "LocalQueue": ("apis/kueue.x-k8s.io/v1beta2", "localqueues", True),
     "Workload": ("apis/kueue.x-k8s.io/v1beta2", "workloads", True),  # Kueue's own, one for each Job in a queue
+    "Event": ("api/v1", "events", True),
+    "Ingress": ("apis/networking.k8s.io/v1", "ingresses", True),
+    "HTTPRoute": ("apis/gateway.networking.k8s.io/v1", "httproutes", True),
 }
 
 Query = Mapping[str, str | int]
@@ -63,6 +66,7 @@ class Api(Protocol):
 
 class Cause(Part, frozen=True, kw_only=True):
     reason: str = ""
+    field: str = ""
 
 
 class Details(Part, frozen=True, kw_only=True):
@@ -161,7 +165,9 @@ def may_pass(status: int, said: Status) -> bool:
     """Can the same call succeed later without anybody changing it?"""
     if status in {CONFLICT, GONE, TOO_MANY} or status >= SERVER_ERRORS:
         return True
-    return any(cause.reason == "NamespaceTerminating" for cause in (said.details.causes or () if said.details else ()))
+    causes = said.details.causes or () if said.details else ()
+    # A patch that names another object's uid is refused as a change of it: the object that we knew is gone.
+    return any(cause.reason == "NamespaceTerminating" or cause.field == "metadata.uid" for cause in causes)
 
 
 def status_in(body: bytes) -> Status:

@@ -23,10 +23,11 @@ from urllib3.exceptions import HTTPError, ReadTimeoutError
 from scheduling.cluster import names
 from scheduling.cluster.api import JSON, MERGE, Query, path_of, refused
 from scheduling.cluster.circuit import Circuit
+from scheduling.cluster.events import events_of
 from scheduling.cluster.exporters import expositions
 from scheduling.cluster.forcing import remove_by_force
 from scheduling.cluster.mirror import SILENCE, Mirror
-from scheduling.cluster.port import ClusterError, Document, Exposition, Observation, Picture, Ref, WentSilent
+from scheduling.cluster.port import ClusterError, Document, EventFact, Exposition, Observation, Picture, Ref, WentSilent
 from scheduling.cluster.queues import Queues, look_at_queues
 from scheduling.cluster.strangers import certificate_trouble, is_web_page, not_known, stranger
 from scheduling.cluster.writes import Writes
@@ -250,6 +251,9 @@ class KubernetesPort:
 
     def queues(self) -> Queues:
         return look_at_queues(self._api)
+
+    def events(self, namespace: str, name: str) -> list[EventFact]:
+        return events_of(self._api, namespace, name)
 
     # Workloads
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from scheduling.cluster import names
 from scheduling.cluster.documents import Strings, text
+from scheduling.planning.cuda import Version, of_driver, version_in_parts, version_of
 from scheduling.planning.facts import Capacity, Taint
 
 POOL_KEYS = (
@@ -157,6 +158,18 @@ def driver_of(labels: Strings | None) -> str:
     full = text(labels, "nvidia.com/cuda.driver-version.full") or text(labels, "amd.com/gpu.driver-version")
     parts = [text(labels, f"nvidia.com/cuda.driver.{part}") for part in ("major", "minor", "rev")]
     return full or ".".join(part for part in parts if part)
+
+
+def cuda_of(labels: Strings | None) -> Version | None:
+    """The newest CUDA that the node's driver offers, by GPU Feature Discovery's labels or their deprecated twins."""
+    for key in ("nvidia.com/cuda.runtime-version", "nvidia.com/cuda.runtime"):
+        if said := version_in_parts(text(labels, f"{key}.major"), text(labels, f"{key}.minor")):
+            return said
+    if said := version_of(text(labels, "nvidia.com/cuda.runtime-version.full")):
+        return said
+    major = (text(labels, f"nvidia.com/cuda.{word}.major") for word in ("driver-version", "driver"))
+    full = text(labels, "nvidia.com/cuda.driver-version.full")
+    return of_driver(full or next((one for one in major if one), ""))
 
 
 def first(labels: Strings | None, keys: Iterable[str]) -> tuple[str, str]:

@@ -102,6 +102,19 @@ class Observation:
 
 
 @dataclass(frozen=True, slots=True)
+class EventFact:
+    """What Kubernetes says about an object or a pod of a workload."""
+
+    at: datetime | None  # last seen then; None: nobody says
+    about: str  # "Pod notebook-1a2b3c4d-0"
+    warning: bool
+    reason: str  # FailedScheduling, Pulled, ...
+    text: str
+    times: int  # how often it was seen
+    source: str  # kubelet, default-scheduler, ...
+
+
+@dataclass(frozen=True, slots=True)
 class Exposition:
     """What the DCGM exporter of one node printed, or why it could not be read."""
 
@@ -155,6 +168,9 @@ class ClusterPort(Protocol):
 
     def logs(self, namespace: str, pod: str, *, lines: int) -> str:
         """The last lines that the pod's main container printed."""
+
+    def events(self, namespace: str, name: str) -> list[EventFact]:
+        """What Kubernetes says about a workload's object of this name and its pods, newest last."""
 
     def metrics(self, nodes: Iterable[str]) -> list[Exposition]:
         """DCGM expositions of these nodes; a node that fails yields a problem, never an exception."""

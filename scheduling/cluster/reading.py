@@ -193,6 +193,7 @@ def without_cards(node: NodeDocument) -> NodeFact:
         created_at=when(meta.creation_timestamp),
         driver=labels.driver_of(meta.labels),
         stock=text(meta.labels, names.STOCK),
+        cuda=labels.cuda_of(meta.labels),
         not_ready_since=None if is_true(ready) or ready is None else when(ready.last_transition_time),
     )
 

@@ -1,4 +1,5 @@
-"""From facts to Kubernetes documents. Pure; what a tenant wrote lands in a container's image, command and env only.
+"""From facts to Kubernetes documents. Pure; what a tenant wrote lands in a container's image, command, env and the
+command before its stop, and nowhere else.
 
 The pods fit the Pod Security level `restricted`. They hold no token, see no card that they did not ask for, and can
 run on the one node that the plan chose.
@@ -18,6 +19,7 @@ Document = dict[str, Any]
 
 MAIN = "main"  # the container
 HOME = "/home/berth"
+TENANCY = "/etc/berth"  # where a workload reads what it got
 USER = 1000
 LEAST_SHM_MIB = 64  # what a container has without asking
 LONGEST_SLUG = 40
@@ -42,6 +44,15 @@ ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
+class RouteFact:
+    """How the workspaces of a cluster are reached from outside, as its operator says."""
+
+    kind: str  # "ingress" or "httproute"
+    domain: str  # they answer at NAME.domain
+    through: str = ""  # the ingress class, or NAMESPACE/NAME of the gateway
+
+
+@dataclass(frozen=True, slots=True)
 class LaunchFact:
     """All that is needed to start one workload on one node."""
 
@@ -63,15 +74,21 @@ class LaunchFact:
     tolerations: tuple[Taint, ...]
     attempt: int
     deadline: td | None = None  # of a job, from its start
+    grace: td = td(seconds=30)  # from the notice to the kill
+    checkpoint: str = ""  # the tenant's command, run in the tenant's container before it is stopped
+    pull_secrets: tuple[str, ...] = ()  # names of secrets that the site keeps in the namespace
+    runtime_class: str = ""  # of the pool, where the GPU runtime is not the node's default
+    facts: tuple[tuple[str, str], ...] = ()  # of the tenancy, for the workload itself to read
+    route: RouteFact | None = None  # how a workspace is reached from outside; None: not at all
 
 
 def workspace_documents(launch: LaunchFact) -> tuple[Document, ...]:
-    """Namespace, headless service and StatefulSet, in the order in which they are applied."""
-    return namespace_document(launch.namespace, launch.team), service_document(launch), stateful_set(launch)
+    """Namespace and StatefulSet, in the order in which they are applied; what belongs to it comes after them."""
+    return namespace_document(launch.namespace, launch.team), stateful_set(launch)
 
 
 def job_documents(launch: LaunchFact) -> tuple[Document, ...]:
-    """Namespace and Job, in the order in which they are applied."""
+    """Namespace and Job, in the order in which they are applied; what belongs to it comes after them."""
     return namespace_document(launch.namespace, launch.team), job(launch)
 
 
@@ -95,16 +112,6 @@ def namespace_document(namespace: str, team: str) -> Document:
     levels = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "audit", "warn")}
     labels = {names.MANAGED_BY: names.MANAGER, names.TEAM: label_value(team)}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels | levels}}
-
-
-def service_document(launch: LaunchFact) -> Document:
-    """The headless service that a StatefulSet has to name; it gives the pod its host name."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": metadata(launch),
-        "spec": {"clusterIP": "None", "selector": selector(launch)},
-    }
 
 
 def stateful_set(launch: LaunchFact) -> Document:
@@ -165,7 +172,7 @@ def template(launch: LaunchFact) -> Document:
 
 
 def pod_spec(launch: LaunchFact) -> Document:
-    return {
+    spec: Document = {
         "restartPolicy": "Never" if launch.kind is Kind.JOB else "Always",
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
@@ -178,9 +185,22 @@ def pod_spec(launch: LaunchFact) -> Document:
             "fsGroup": USER,
             "seccompProfile": {"type": "RuntimeDefault"},
         },
+        "terminationGracePeriodSeconds": launch.grace // td(seconds=1),
         "containers": [container(launch)],
-        "volumes": [{"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": f"{shm_mib(launch)}Mi"}}],
+        "volumes": volumes(launch),
     }
+    if launch.pull_secrets:
+        spec["imagePullSecrets"] = [{"name": name} for name in dict.fromkeys(launch.pull_secrets)]
+    if launch.runtime_class and holds_cards(launch):
+        spec["runtimeClassName"] = launch.runtime_class
+    return spec
+
+
+def volumes(launch: LaunchFact) -> list[Document]:
+    found: list[Document] = [{"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": f"{shm_mib(launch)}Mi"}}]
+    if launch.facts:
+        found.append({"name": "tenancy", "configMap": {"name": object_name(launch.name, launch.workload)}})
+    return found
 
 
 def only_on(node: str) -> Document:
@@ -195,29 +215,43 @@ def toleration(taint: Taint) -> Document:
 
 def container(launch: LaunchFact) -> Document:
     amounts = {"cpu": f"{launch.cpu_milli}m", "memory": f"{launch.memory_mib}Mi"}
-    if launch.resource and launch.count:
+    if holds_cards(launch):
         amounts[launch.resource] = str(launch.count)
-    mounts = [{"name": "shm", "mountPath": "/dev/shm"}]  # noqa: S108
-    if has_home(launch):
-        mounts.append({"name": "home", "mountPath": HOME})
     parts: Document = {
         "name": MAIN,
         "image": launch.image,
         "env": [{"name": name, "value": value} for name, value in env(launch).items()],
         "resources": {"requests": amounts, "limits": dict(amounts)},
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
-        "volumeMounts": mounts,
+        "volumeMounts": mounts(launch),
     }
-    return parts | ({"command": list(launch.command)} if launch.command else {})
+    if launch.command:
+        parts["command"] = list(launch.command)
+    if launch.checkpoint.strip():
+        parts["lifecycle"] = {"preStop": {"exec": {"command": ["sh", "-c", launch.checkpoint]}}}
+    return parts
+
+
+def mounts(launch: LaunchFact) -> list[Document]:
+    found: list[Document] = [{"name": "shm", "mountPath": "/dev/shm"}]  # noqa: S108
+    if has_home(launch):
+        found.append({"name": "home", "mountPath": HOME})
+    if launch.facts:
+        found.append({"name": "tenancy", "mountPath": TENANCY, "readOnly": True})
+    return found
 
 
 def env(launch: LaunchFact) -> dict[str, str]:
     """The owner's variables without those that services refuse, and ours. Each name once, as an apply wants it."""
     said = {name: value for name, value in launch.env if not refuse_env(name)}
     said.setdefault("HOME", HOME if has_home(launch) else "/tmp")  # noqa: S108  the user has no home in most images
-    if not (launch.resource and launch.count):
+    if not holds_cards(launch):
         said["NVIDIA_VISIBLE_DEVICES"] = "void"  # else an image with `all` inside sees every card of the node
     return said
+
+
+def holds_cards(launch: LaunchFact) -> bool:
+    return bool(launch.resource and launch.count)
 
 
 def has_home(launch: LaunchFact) -> bool:

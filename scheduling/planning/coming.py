@@ -128,13 +128,13 @@ def missing(pool: PoolFact, nodes: Iterable[NodeFact]) -> int:
 
 def fresh(name: str, pool: PoolFact, layout: str) -> Space:
     """What a new node of the pool offers, cut to a layout."""
-    space = Space(name, pool.name, pool.cpu_milli, pool.host_memory_mib)
+    space = Space(name, pool.name, pool.cpu_milli, pool.host_memory_mib, cuda=pool.cuda)
     return _stocked(space, pool, pool.cards_per_node, layout)
 
 
 def recut(node: NodeFact, present: Space, pool: PoolFact, layout: str) -> Space:
     """What a node will offer when it has been cut to a layout, beside the daemons that it runs at present."""
-    space = Space(node.name, node.pool, present.cpu_milli, present.memory_mib)
+    space = Space(node.name, node.pool, present.cpu_milli, present.memory_mib, cuda=node.cuda)
     return _stocked(space, pool, node.cards, layout)
 
 

@@ -69,7 +69,7 @@ class Cutter:
             present = self._fleet.spaces.get(node.name)
             if present is None or present.busy or node.name in need.shunned:
                 continue
-            alike = (node.pool, node.mig_config, node.cards, present.cpu_milli, present.memory_mib)
+            alike = (node.pool, node.mig_config, node.cards, present.cpu_milli, present.memory_mib, node.cuda)
             if alike not in seen:
                 seen.add(alike)
                 layouts = self._pools[node.pool].layouts

@@ -14,6 +14,7 @@ from scheduling.planning.wording import instant, length, sentence
 ARRIVAL_GRACE = td(seconds=60)  # a put that we have not seen yet
 STALE_GRACE = td(seconds=15)  # a list may be a little older than what we already saw
 STOPPING_PATIENCE = td(minutes=2)
+KILL_TAKES = td(minutes=1)  # beyond the time that a workload was given to stop
 END_WORDS: Mapping[Reason, str] = {
     Reason.ASKED_TO_END: "Its owner ended it.",
     Reason.TIME_IS_UP: "The time that was asked for is up.",
@@ -118,7 +119,7 @@ def stopping(look: Look) -> Move | None:
 
 
 def _still_stopping(look: Look) -> Move | None:
-    if look.age < STOPPING_PATIENCE:
+    if look.age < max(STOPPING_PATIENCE, look.workload.grace + KILL_TAKES):
         return None
     pod = look.holding[0]
     node = (look.nodes or {}).get(pod.node)

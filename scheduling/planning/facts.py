@@ -194,6 +194,7 @@ class NodeFact:
     kept_away: str = ""  # a taint of nobody's fault that keeps our pods away, as its key
     stock: str = ""  # our own label: the kind of cards, by which Kueue's flavors find it
     not_ready_since: datetime | None = None  # since when its Ready condition says so; None: ready, or not known
+    cuda: tuple[int, int] | None = None  # the newest CUDA that its driver offers; None: nobody says
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,6 +308,7 @@ class PoolFact:
     empty_after: td  # a node that held nothing for so long may go
     resizable: bool = True
     spread: bool = False  # place on the emptiest node first instead of packing
+    cuda: tuple[int, int] | None = None  # what a fresh node will offer, going by its nodes; None: not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,6 +341,8 @@ class WorkloadFact:
     shunned: frozenset[str] = frozenset()  # nodes that refused it
     reason: Reason | None = None  # of the present phase; None when nobody says
     stopping_to: Phase | None = None  # while stopping: asleep or ended
+    cuda: tuple[int, int] | None = None  # the least version that it needs; None: it does not say
+    grace: td = td(seconds=30)  # from the notice to the kill
 
     @property
     def holds_quota(self) -> bool:

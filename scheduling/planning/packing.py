@@ -15,6 +15,7 @@ from uuid import UUID
 
 from scheduling.planning import pods as ask
 from scheduling.planning.catalog import dotted
+from scheduling.planning.cuda import Version, too_old
 from scheduling.planning.facts import (
     HOLDING,
     Capacity,
@@ -55,6 +56,7 @@ class Space:
     weight: dict[Key, F] = field(default_factory=dict)  # what one unit is of one card
     resource: dict[Key, str] = field(default_factory=dict)
     busy: bool = False  # something holds cards here, is about to, or was placed in this plan
+    cuda: Version | None = None  # the newest CUDA that its driver offers; None: nobody says
 
     @property
     def left(self) -> F:
@@ -75,6 +77,7 @@ class Space:
             and self.cpu_milli >= need.cpu_milli
             and self.memory_mib >= need.memory_mib
             and self.name not in need.shunned
+            and not too_old(self.cuda, need.cuda)
         )
 
     def take(self, need: WorkloadFact) -> None:
@@ -116,7 +119,7 @@ class Fleet:
         if any(all(map(int.__le__, failed, shape)) for failed in self._hopeless[key]):
             return None
         found = self._first(key, need)
-        if found is None and not need.shunned:
+        if found is None and not need.shunned and need.cuda is None:
             self._hopeless[key].append(shape)
         return found
 
@@ -228,7 +231,7 @@ def lingering(snapshot: Snapshot) -> Mapping[UUID, PodFact]:
 
 
 def _space(node: NodeFact, given: frozenset[Sharing]) -> Space:
-    space = Space(node.name, node.pool, node.cpu_milli, node.host_memory_mib)
+    space = Space(node.name, node.pool, node.cpu_milli, node.host_memory_mib, cuda=node.cuda)
     for device in sorted(node.devices, key=lambda device: device.resource):
         key = device_key(node, device)
         if key.sharing in given:

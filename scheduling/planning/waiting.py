@@ -7,6 +7,7 @@ from fractions import Fraction as F
 
 from scheduling.planning import pods as ask
 from scheduling.planning.coming import fresh
+from scheduling.planning.cuda import in_words, too_old
 from scheduling.planning.facts import (
     HOLDING,
     Capacity,
@@ -72,6 +73,8 @@ class Shortage:
         return f"{uncut}{self._growth(pool, need)}."
 
     def _growth(self, pool: PoolFact, need: WorkloadFact) -> str:
+        if too_old(pool.cuda, need.cuda):
+            return f"; its nodes offer CUDA {in_words(pool.cuda)} at most"
         if not pool.resizable:
             return ""
         if need.flavor.sharing is Sharing.WHOLE and need.count > pool.cards_per_node:
@@ -143,13 +146,15 @@ def _stock_words(name: str, stock: Stock | None, need: WorkloadFact) -> str:
         return f"{words}, at most {stock.most} on one node"
     if need.shunned:
         return f"{words}, but none with all of that on a node that has not refused it"
-    return f"{words}, but not with that CPU and memory on the same node"
+    beside = "CPU, memory and CUDA" if need.cuda else "CPU and memory"
+    return f"{words}, but not with that {beside} on the same node"
 
 
 def _beside(need: WorkloadFact) -> str:
     whole = need.memory_mib % 1024 == 0
     memory = f"{need.memory_mib // 1024} GiB" if whole else f"{need.memory_mib} MiB"
-    return f"{number(F(need.cpu_milli, 1000))} CPU and {memory} of memory"
+    words = f"{number(F(need.cpu_milli, 1000))} CPU and {memory} of memory"
+    return f"{words}, under CUDA {in_words(need.cuda)} or newer" if need.cuda else words
 
 
 def _refusals(need: WorkloadFact) -> str:

@@ -16,6 +16,7 @@ from uuid import UUID
 
 from django.db import InterfaceError, OperationalError
 from django.db.models import F as Column
+from django.db.models import Q
 
 from scheduling.changes import Step, move, note
 from scheduling.cluster import names
@@ -46,6 +47,7 @@ from scheduling.reconcile.steps import Found, arrived, found_in
 from scheduling.snapshot import stopping_to
 
 PUT_PATIENCE = td(minutes=1)  # with a cluster that answers and does not take it, until the place is given back
+COMING_UP = (Phase.PLACED, Phase.STARTING, Phase.RUNNING)
 MOST_DEATHS = 2  # of workers in one put of a workload, before it has to wait as after a failure
 WHY_IT_PAUSES = (Reason.BACKING_OFF, Reason.POD_LOST, Reason.REJECTED_BY_NODE)
 NOT_ITS_FAULT = (LeaseLost, OperationalError, InterfaceError)  # these end the look
@@ -110,13 +112,17 @@ def repairs(hands: Hands) -> Iterator[tuple[str, Callable[[], bool]]]:
     if not hands.look.seen.complete:
         return
     yield from forced.removals(hands.cluster, hands.port, hands.look.seen, hands.now)
-    rows = Workload.objects.filter(cluster=hands.cluster, phase__in=[Phase.PLACED, Phase.STOPPING, Phase.WAITING])
+    unfinished = Q(phase__in=COMING_UP) & ~Q(furnished=Column("attempt"))
+    asked = Q(phase__in=[Phase.PLACED, Phase.STOPPING, Phase.WAITING]) | unfinished
+    rows = Workload.objects.filter(asked, cluster=hands.cluster)
     for row in rows.select_related("team", "flavor").order_by("unfinished_puts", "asked_at", "id"):
         item = hands.object_of(row)
         if hands.look.queue is not None and row.phase in (Phase.PLACED, Phase.WAITING):
             continue  # Kueue and the Job's controller go on with it
         if row.phase == Phase.PLACED and not arrived(row, item) and row.phase_since < hands.now:
             yield f"put {row.name} again", partial(put_again, row, hands)
+        elif row.phase in COMING_UP and row.furnished != row.attempt and arrived(row, item):
+            yield f"put what belongs to {row.name}", partial(furnish, row, hands)
         elif row.phase == Phase.STOPPING and stands(item):
             yield f"stop {row.name} again", partial(take_down, row, hands)
         elif row.phase == Phase.STOPPING and item is None and hands.orphans_of(row):
@@ -232,6 +238,17 @@ def put_again(row: Workload, hands: Hands) -> bool:
         return _give_back(row, text, hands, Reason.BACKING_OFF)
     Workload.objects.filter(pk=row.pk).update(unfinished_puts=Column("unfinished_puts") + 1)
     return put(row, hands)
+
+
+def furnish(row: Workload, hands: Hands) -> bool:
+    """What belongs to an object that is there, when the put broke off between the two: its pod waits for that."""
+    placement = Placement.objects.filter(workload=row, ended_at=None).first()
+    item = hands.object_of(row)
+    node = hands.found.nodes.get(placement.node) if placement else None
+    if placement is None or item is None or node is None or item.deleting_since is not None:
+        return False
+    launch.furnish(row, placement, node, item, hands.port)
+    return True
 
 
 def clear(row: Workload, hands: Hands) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from scheduling.cluster.port import ClusterPort, Document, Exposition, Observation, Picture, Ref
+from scheduling.cluster.port import ClusterPort, Document, EventFact, Exposition, Observation, Picture, Ref
 from scheduling.cluster.queues import Queues
 from scheduling.reconcile.lease import Lease
 
@@ -66,6 +66,9 @@ class Fenced:
 
     def logs(self, namespace: str, pod: str, *, lines: int) -> str:
         return self.port.logs(namespace, pod, lines=lines)
+
+    def events(self, namespace: str, name: str) -> list[EventFact]:
+        return self.port.events(namespace, name)
 
     def metrics(self, nodes: Iterable[str]) -> list[Exposition]:
         return self.port.metrics(nodes)

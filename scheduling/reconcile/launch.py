@@ -2,20 +2,67 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta as td
 
+from django.conf import settings
+
+from scheduling.choices import Queueing
+from scheduling.cluster.belongings import belongings, host_name, owner_reference, route_document
 from scheduling.cluster.kueue import queued_documents
-from scheduling.cluster.port import ClusterPort, Ref
-from scheduling.cluster.writing import LaunchFact, job_documents, object_name, workspace_documents
-from scheduling.models import Placement, Queueing, Workload
-from scheduling.planning.facts import Kind, NodeFact
+from scheduling.cluster.port import ClusterError, ClusterPort, Ref
+from scheduling.cluster.writing import Document, LaunchFact, RouteFact, job_documents, object_name, workspace_documents
+from scheduling.models import Cluster, NodePool, Placement, Workload
+from scheduling.planning.cuda import in_words
+from scheduling.planning.facts import Kind, NodeFact, ObjectFact
+from scheduling.planning.shares import share_words
+
+NOT_FOUND = 404
 
 
 def put_all(row: Workload, placement: Placement, node: NodeFact, port: ClusterPort) -> None:
     """Apply the documents of a placed workload, in order. Twice is the same as once."""
     launch = launch_of(row, placement, node)
+    write_furnished(row, *put_launch(launch, port))
+
+
+def furnish(row: Workload, placement: Placement, node: NodeFact, thing: ObjectFact, port: ClusterPort) -> None:
+    """Apply what belongs to a workload whose object is there already, as after a put that broke off between the two."""
+    owner = owner_reference(thing.kind, thing.name, thing.uid)
+    write_furnished(row, *put_belongings(launch_of(row, placement, node), owner, port))
+
+
+def put_launch(launch: LaunchFact, port: ClusterPort) -> tuple[str, str]:
+    """The calls alone, without the tables: the address that the workload answers at, and why it has none."""
     documents = workspace_documents(launch) if launch.kind is Kind.WORKSPACE else job_documents(launch)
-    for document in documents:
+    uid = [port.put(document) for document in documents][-1]
+    last = documents[-1]
+    return put_belongings(launch, owner_reference(last["kind"], last["metadata"]["name"], uid), port)
+
+
+def put_belongings(launch: LaunchFact, owner: Document, port: ClusterPort) -> tuple[str, str]:
+    """The same for what belongs to an object. A way in that cannot be made is no reason not to run."""
+    for document in belongings(launch, owner):
         port.put(document)
+    route = route_document(launch, owner)
+    if route is None or launch.route is None:
+        return "", ""
+    try:
+        port.put(route)
+    except ClusterError as error:
+        return "", no_way_in(route["kind"], error)
+    return f"https://{host_name(launch.name, launch.workload, launch.route.domain)}/", ""
+
+
+def no_way_in(kind: str, error: ClusterError) -> str:
+    if error.status == NOT_FOUND:
+        return f"The cluster knows no objects of kind {kind}, so this workspace has no address of its own."
+    return f"No address could be made for it: {error}"
+
+
+def write_furnished(row: Workload, address: str, problem: str) -> None:
+    """All of this attempt is in the cluster; where it is reached, or why not."""
+    facts = {"furnished": row.attempt, "address": address, "address_problem": problem[:300]}
+    Workload.objects.filter(pk=row.pk).update(**facts)
 
 
 def queue_all(row: Workload, stock: str, resource: str, port: ClusterPort) -> None:
@@ -25,26 +72,40 @@ def queue_all(row: Workload, stock: str, resource: str, port: ClusterPort) -> No
 
 
 def remove_all(row: Workload, port: ClusterPort, *, storage: bool) -> None:
-    """Remove what stands for a workload; its home too with `storage`. What is already gone is fine."""
+    """Remove what stands for a workload; its home too with `storage`. What is already gone is fine.
+
+    What belongs to it (service, facts, way in) goes with it: the cluster sees to that.
+    """
     for ref in _refs(row, storage=storage):
         port.remove(ref)
 
 
 def ref_of(row: Workload) -> Ref:
     """The object that stands for the workload."""
-    direct = row.cluster.queueing == Queueing.DIRECT
-    kind = "StatefulSet" if row.kind == Kind.WORKSPACE and direct else "Job"
+    kind = "StatefulSet" if row.kind == Kind.WORKSPACE and is_direct(row) else "Job"
     return Ref(kind, row.team.namespace, object_name(row.name, row.pk))
+
+
+def is_direct(row: Workload) -> bool:
+    return row.cluster.queueing == Queueing.DIRECT
 
 
 def launch_of(row: Workload, placement: Placement, node: NodeFact) -> LaunchFact:
     """All taints of a node that the plan chose are tolerated: a fit node has none but those of its pool."""
     launch = queued_launch(row, placement.resource)
-    return replace(launch, node=placement.node, tolerations=node.taints, attempt=row.attempt)
+    pool = NodePool.objects.filter(cluster=row.cluster, name=placement.pool).only("runtime_class").first()
+    return replace(
+        launch,
+        node=placement.node,
+        tolerations=node.taints,
+        attempt=row.attempt,
+        runtime_class=pool.runtime_class if pool else "",
+        facts=tuple(tenancy_of(row, placement, node).items()) if is_direct(row) else (),
+    )
 
 
 def queued_launch(row: Workload, resource: str) -> LaunchFact:
-    """Of the attempt that comes next, on a node that is not known."""
+    """Of the attempt that comes next, on a node that is not known; so it cannot be told of that node either."""
     return LaunchFact(
         workload=row.pk,
         name=row.name,
@@ -63,13 +124,49 @@ def queued_launch(row: Workload, resource: str) -> LaunchFact:
         node="",
         tolerations=(),
         attempt=row.attempt + 1,
+        grace=td(seconds=row.grace_seconds),
+        checkpoint=row.checkpoint,
+        pull_secrets=tuple(row.cluster.pull_secrets),
+        route=route_of(row.cluster),
     )
+
+
+def route_of(cluster: Cluster) -> RouteFact | None:
+    if not cluster.route_kind or not cluster.route_domain:
+        return None
+    return RouteFact(cluster.route_kind, cluster.route_domain, cluster.route_class)
+
+
+def tenancy_of(row: Workload, placement: Placement, node: NodeFact) -> dict[str, str]:
+    """What a workload may read of itself: what it got, until when, and where its page is."""
+    hours = f"{row.hours} hours after it first ran" if row.hours else "when it is ended"
+    ends = row.first_ran_at + td(hours=row.hours) if row.first_ran_at and row.hours else None
+    return {
+        "workload": str(row.pk),
+        "name": row.name,
+        "kind": row.kind,
+        "team": row.team.slug,
+        "flavor": row.flavor.sku,
+        "holds": f"{share_words(placement.share)} of {row.flavor.model}",
+        "resource": placement.resource,
+        "units": str(row.count),
+        "cpu": f"{row.cpu_milli}m",
+        "memory": f"{row.memory_mib}Mi",
+        "storage": f"{row.storage_gib}Gi",
+        "cluster": row.cluster.name,
+        "pool": placement.pool,
+        "node": placement.node,
+        "cuda": in_words(node.cuda),
+        "attempt": str(row.attempt),
+        "placed_at": placement.placed_at.isoformat(timespec="seconds"),
+        "ends": ends.isoformat(timespec="seconds") if ends else hours,
+        "seconds_to_stop": str(row.grace_seconds),
+        "page": f"{settings.BERTH_URL}/workloads/{row.pk}/",
+    }
 
 
 def _refs(row: Workload, *, storage: bool) -> Iterator[Ref]:
     ref = ref_of(row)
     yield ref
-    if ref.kind == "StatefulSet":
-        yield Ref("Service", ref.namespace, ref.name)
     if row.kind == Kind.WORKSPACE and storage and row.storage_gib:
         yield Ref("PersistentVolumeClaim", ref.namespace, f"home-{ref.name}-0")

@@ -15,9 +15,10 @@ from django.db import transaction
 from scheduling.cluster.port import Observation, PoolSize
 from scheduling.models import CardSpan, Cluster, Node, NodePool
 from scheduling.planning.coming import shows_cards
+from scheduling.planning.cuda import Version, in_words
 from scheduling.planning.facts import NodeFact, PodFact, Problem, Sharing
 from scheduling.reconcile.lingering import cards_of, lingering, lingering_json, paid_for
-from scheduling.snapshot import node_json
+from scheduling.snapshot import foreign_units, node_json
 
 POOL_KIND = "MachineDeployment"
 FINISHED = ("Succeeded", "Failed")
@@ -58,8 +59,20 @@ def see_nodes(cluster: Cluster, seen: Observation, now: datetime) -> Seen:
     Node.objects.bulk_create(fresh, update_conflicts=True, unique_fields=["cluster", "name"], update_fields=NODE_FIELDS)
     gone = set(known) - {node.name for node in nodes}
     cluster.nodes.filter(name__in=gone).delete()
+    _see_cuda(pools, nodes)
     _see_spans(cluster, nodes, pods, stuck, now)
     return Seen(tuple(nodes), changed=bool(fresh or gone))
+
+
+def _see_cuda(pools: Mapping[str, NodePool], nodes: Iterable[NodeFact]) -> None:
+    """Keep the newest CUDA that each pool's nodes offer; of a pool without nodes, what they last offered."""
+    found: dict[str, Version] = {}
+    for node in nodes:
+        if node.pool in pools and node.cuda is not None:
+            found[node.pool] = max(node.cuda, found.get(node.pool, node.cuda))
+    for name, version in found.items():
+        if pools[name].cuda != in_words(version):
+            NodePool.objects.filter(pk=pools[name].pk).update(cuda=in_words(version))
 
 
 def see_pools(cluster: Cluster, sizes: Iterable[PoolSize], problems: Iterable[Problem] = ()) -> None:
@@ -98,7 +111,7 @@ def stranded(node: NodeFact) -> F:
 def foreign(node: NodeFact, pods: Iterable[PodFact]) -> F:
     """Cards' worth held by pods that are not ours."""
     shares = {device.resource: device.share for device in node.devices}
-    units = _foreign_units(pods)
+    units = foreign_units(foreign_held(pods))
     return sum((shares.get(resource, F(0)) * count for resource, count in units.items()), F(0))
 
 
@@ -126,7 +139,7 @@ def _row(
         cards=node.cards,
         schedulable=node.schedulable,
         facts=node_json(node),
-        foreign=_foreign_units(pods),
+        foreign=foreign_held(pods),
         usable_since=node.usable_since,
         empty_since=_empty_since(before, node, pods, now),
         seen_at=now,
@@ -187,13 +200,14 @@ def _says(span: CardSpan) -> tuple[Any, ...]:
     return (span.pool, span.node, span.model, span.cards, span.out_of_service, span.stranded, span.foreign)
 
 
-def _foreign_units(pods: Iterable[PodFact]) -> dict[str, int]:
-    units: dict[str, int] = defaultdict(int)
+def foreign_held(pods: Iterable[PodFact]) -> dict[str, dict[str, int]]:
+    """Units held by pods that are not ours, by namespace and resource."""
+    units: defaultdict[str, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))
     for pod in pods:
         if pod.workload is None:
             for resource, count in pod.requests.items():
-                units[resource] += count
-    return dict(units)
+                units[pod.namespace][resource] += count
+    return {namespace: dict(held) for namespace, held in sorted(units.items())}
 
 
 def _by_node(pods: Iterable[PodFact]) -> defaultdict[str, list[PodFact]]:

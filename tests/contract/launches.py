@@ -3,6 +3,7 @@
 from dataclasses import replace
 from uuid import UUID
 
+from scheduling.cluster.belongings import belongings, owner_reference
 from scheduling.cluster.port import ClusterPort, Ref
 from scheduling.cluster.writing import LaunchFact, job_documents, object_name, workspace_documents
 from scheduling.planning.facts import Kind, Taint
@@ -34,6 +35,9 @@ JOB_REF = Ref("Job", NOTEBOOK.namespace, NAME)
 
 
 def put_all(port: ClusterPort, launch: LaunchFact) -> str:
-    """Apply all documents; the uid of the last, which stands for the workload."""
+    """Apply all documents; the uid of the object that stands for the workload."""
     documents = job_documents(launch) if launch.kind is Kind.JOB else workspace_documents(launch)
-    return [port.put(document) for document in documents][-1]
+    uid = [port.put(document) for document in documents][-1]
+    for document in belongings(launch, owner_reference(documents[-1]["kind"], documents[-1]["metadata"]["name"], uid)):
+        port.put(document)
+    return uid

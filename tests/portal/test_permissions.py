@@ -52,6 +52,7 @@ workloads/new/offers/                           | in  ok  ok  ok  ok  403 403  |
 workloads/<uuid:pk>/                            | in  404 ok  ok  ok  ok  ok   | none
 workloads/<uuid:pk>/samples/                    | in  404 ok  ok  ok  ok  ok   | none
 workloads/<uuid:pk>/logs/                       | in  404 403 ok  ok  403 403  | none
+workloads/<uuid:pk>/events/                     | in  404 ok  ok  ok  ok  ok   | none
 workloads/<uuid:pk>/sleep/                      | none                         | in  404 403 ok  ok  403 ok
 workloads/<uuid:pk>/wake/                       | none                         | in  404 403 ok  ok  403 ok
 workloads/<uuid:pk>/end/                        | none                         | in  404 403 ok  ok  403 ok
@@ -96,6 +97,7 @@ api/v1/workloads/<uuid:pk>/transitions/         | in  404 ok  ok  ok  ok  ok   |
 api/v1/workloads/<uuid:pk>/placements/          | in  404 ok  ok  ok  ok  ok   | none
 api/v1/workloads/<uuid:pk>/samples/             | in  404 ok  ok  ok  ok  ok   | none
 api/v1/workloads/<uuid:pk>/logs/                | in  404 403 ok  ok  403 403  | none
+api/v1/workloads/<uuid:pk>/events/              | in  404 ok  ok  ok  ok  ok   | none
 api/v1/workloads/<uuid:pk>/sleep/               | none                         | in  404 403 ok  ok  403 ok
 api/v1/workloads/<uuid:pk>/wake/                | none                         | in  404 403 ok  ok  403 ok
 api/v1/workloads/<uuid:pk>/end/                 | none                         | in  404 403 ok  ok  403 ok

@@ -59,7 +59,7 @@ def test_sick_cards_come_last_and_are_not_free(world: World) -> None:
 
 def test_what_others_hold_is_told_apart(world: World) -> None:
     row = world.node("mixed", "h100-train")
-    Node.objects.filter(pk=row.pk).update(foreign={"nvidia.com/gpu": 2})
+    Node.objects.filter(pk=row.pk).update(foreign={"theirs": {"nvidia.com/gpu": 1}, "others": {"nvidia.com/gpu": 1}})
     row.refresh_from_db()
 
     assert states(world, row)[:3] == [["foreign"], ["foreign"], ["free"]]

@@ -77,7 +77,10 @@ def test_units_of_our_own_and_of_others(world: Any, django_assert_num_queries: A
     world.workload("gone", phase="ended")
     world.workload("cards", flavor="whole", count=3, phase="running")
     shared, train = world.cluster.nodes.get(name="shared-1"), world.cluster.nodes.get(name="train-1")
-    shared.foreign = {"nvidia.com/mig-1g.10gb": 4, "nvidia.com/mig-3g.40gb": 1}
+    shared.foreign = {
+        "a": {"nvidia.com/mig-1g.10gb": 3},
+        "b": {"nvidia.com/mig-1g.10gb": 1, "nvidia.com/mig-3g.40gb": 1},
+    }
 
     with django_assert_num_queries(1):
         held = units_held([shared, train])

@@ -23,9 +23,10 @@ from portal.api.fields import (
 )
 from portal.api.inputs import Input, PageQuery, Query
 from portal.api.serializers.people import PersonShape, TeamRef
+from scheduling.planning.cuda import in_words, needed
 from scheduling.planning.facts import Capacity, Desired, Isolation, Kind, Phase, Reason, Sharing
 from scheduling.planning.shares import isolation_of
-from scheduling.services import IMAGE, LONGEST_HOURS, MOST_STORAGE_GIB, NAME
+from scheduling.services import IMAGE, LONGEST_GRACE, LONGEST_HOURS, MOST_STORAGE_GIB, NAME
 
 MOST_UNITS = 64
 LEAST_CPU, MOST_CPU = 100, 256_000
@@ -100,6 +101,14 @@ class WorkloadShape(serializers.Serializer):
     hours = serializers.IntegerField(
         allow_null=True, help_text="Ends so long after it first ran; null: never by itself."
     )
+    cuda = serializers.CharField(help_text="The least CUDA version that its owner named, or empty.")
+    cuda_needed = serializers.SerializerMethodField(
+        help_text="The same, or else what the image's tag tells; null: nobody says."
+    )
+    grace_seconds = serializers.IntegerField(help_text="From the notice to the kill.")
+    checkpoint = serializers.CharField(help_text="Run in the container before it is stopped, or empty.")
+    address = serializers.CharField(help_text="Where it is reached from outside while it runs, or empty.")
+    address_problem = serializers.CharField(help_text="Why it has no address, in a sentence, or empty.")
     reason = serializers.CharField(help_text="The owner's words.")
     quota_request = Key(
         source="quota_request_id", allow_null=True, help_text="The request that it waits or waited for."
@@ -117,6 +126,10 @@ class WorkloadShape(serializers.Serializer):
     @extend_schema_field(Fraction())
     def get_share(self, workload: Any) -> str:
         return str(workload.flavor.share * workload.count)
+
+    def get_cuda_needed(self, workload: Any) -> str | None:
+        need = needed(workload.cuda, workload.image)
+        return None if need is None else in_words(need)
 
 
 class CostShape(serializers.Serializer):
@@ -165,6 +178,18 @@ class WorkloadInput(Input):
     memory_mib = Whole(LEAST_MEMORY, MOST_MEMORY, default=16384)
     storage_gib = Whole(0, MOST_STORAGE_GIB, default=0, help_text="Kept while a workspace sleeps.")
     hours = Whole(1, LONGEST_HOURS, required=False, allow_null=True, default=None)
+    cuda = Text(
+        10,
+        required=False,
+        default="",
+        pattern=r"([0-9]{1,2}\.[0-9]{1,2})?",
+        words="Write the least CUDA version that the image needs as 12.4, or leave it out.",
+        help_text="As the image's tag tells, when left out.",
+    )
+    grace_seconds = Whole(1, LONGEST_GRACE, default=30, help_text="From the notice to the kill.")
+    checkpoint = Text(
+        500, required=False, default="", help_text="Run by a shell in the container before it is stopped."
+    )
     reason = Text(500, required=False, default="")
     ask = Cards(required=False, help_text="Also ask the lead for so many cards, and wait for them.")
     ask_until = Instant(required=False, help_text="Until when they are asked for; open-ended when left out.")
@@ -238,6 +263,21 @@ class SamplesShape(serializers.Serializer):
 
 class LogsShape(serializers.Serializer):
     text = serializers.CharField(help_text="The last lines, as the program wrote them.")
+    problem = serializers.CharField(help_text="Why nobody can say, in a sentence, or empty.")
+
+
+class EventShape(serializers.Serializer):
+    at = Instant(allow_null=True, help_text="When it was last seen; null when nobody says.")
+    about = serializers.CharField(help_text="The kind and name of the object.")
+    warning = serializers.BooleanField()
+    reason = serializers.CharField(help_text="In Kubernetes' own word.")
+    text = serializers.CharField(help_text="In Kubernetes' own words.")
+    times = serializers.IntegerField(help_text="How often it was seen.")
+    said_by = serializers.CharField(source="source", help_text="Which part of Kubernetes says it.")
+
+
+class EventsShape(serializers.Serializer):
+    events = EventShape(many=True, help_text="Oldest first.")
     problem = serializers.CharField(help_text="Why nobody can say, in a sentence, or empty.")
 
 

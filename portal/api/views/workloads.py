@@ -21,7 +21,7 @@ from scheduling.models import Flavor, Workload
 from scheduling.offers import Sizes, offers
 from scheduling.planning.facts import Kind
 from scheduling.removals import remove_by_force
-from scheduling.selectors import SHOWN_SPAN, logs_of, samples_of
+from scheduling.selectors import SHOWN_SPAN, events_of, logs_of, samples_of
 from scheduling.services import Wish, end_workload, sleep_workload, wake_workload
 from tenants.access import access_team
 from tenants.billing.selectors import prices_at
@@ -185,6 +185,13 @@ class Logs(Door):
         """Show the last lines that its program printed; for its owner and the leads."""
         workload = access_workload(self.stand, pk, to="logs")
         return Response(shapes.LogsShape(logs_of(workload, self.query["lines"])).data)
+
+
+class Events(Door):
+    @extend_schema(responses={200: shapes.EventsShape})
+    def get(self, request: Request, pk: str) -> Response:
+        """Show what Kubernetes says about its objects and pods; asked of the cluster now."""
+        return Response(shapes.EventsShape(events_of(access_workload(self.stand, pk))).data)
 
 
 def named_team(door: Door, pk: Any, *, to: str = "run") -> Any:

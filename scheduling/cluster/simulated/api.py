@@ -70,9 +70,17 @@ class Api:
         self.finish(kind, document, None)
         status = defaults.first_status(kind, document)
         document.pop("status", None)
+        self.check_runtime_class(kind, document)
         quota.admit(self.store, kind, document)
         document = self.owned(document, manager, wish) if manager else document
         return self.put(document | {"status": status} if status is not None else document)
+
+    def check_runtime_class(self, kind: Kind, document: Document) -> None:
+        """A pod whose RuntimeClass nobody has made is turned away, as the admission plugin of that name does."""
+        name = document["spec"].get("runtimeClassName") if kind.plural == "pods" else None
+        if name and self.store.get(Key("runtimeclasses", "", name)) is None:
+            why = f'pod rejected: RuntimeClass "{name}" not found'
+            raise errors.forbidden(kind, document["metadata"]["name"], why)
 
     def owned(self, document: Document, manager: str, wish: Document | None) -> Document:
         now = stamp(self.now())
@@ -124,7 +132,8 @@ class Api:
         document = patched(kind, live, body, style)
         shapes.check(kind, document)
         document["metadata"] = document.get("metadata") or {}
-        return self.commit(kind, live, document, subresource, Manager(manager or "unknown", subresource=subresource))
+        who = Manager(manager or "unknown", subresource=subresource)
+        return self.commit(kind, live, document, subresource, who, patched=True)
 
     def apply(
         self, kind: Kind, namespace: str, name: str, body: Document, *, subresource: str, manager: str, force: bool
@@ -151,13 +160,20 @@ class Api:
         if uid and uid != live["metadata"]["uid"]:
             raise errors.invalid(kind, name, [validation.wrong("metadata.uid", uid, "field is immutable")])
         document = fields.apply(live, wish, who, force=force, now=stamp(self.now()))
-        return self.commit(kind, live, document, subresource, None)
+        return self.commit(kind, live, document, subresource, None, patched=True)
 
     def commit(
-        self, kind: Kind, live: Document, document: Document, subresource: str, manager: Manager | None
+        self,
+        kind: Kind,
+        live: Document,
+        document: Document,
+        subresource: str,
+        manager: Manager | None,
+        *,
+        patched: bool = False,
     ) -> Document:
         """Store what a request made of the live document, if it may be; the same again changes nothing."""
-        self.check_same_object(kind, live, document["metadata"])
+        self.check_same_object(kind, live, document["metadata"], patched=patched)
         document = isolated(kind, live, document, subresource)
         keep_identity(live, document)
         if subresource != "status":
@@ -172,7 +188,8 @@ class Api:
             return self.remove(key_of(live))
         return self.put(document)
 
-    def check_same_object(self, kind: Kind, live: Document, metadata: Document) -> None:
+    def check_same_object(self, kind: Kind, live: Document, metadata: Document, *, patched: bool) -> None:
+        """Another uid is a conflict for a replacement, and for a patch a change of what cannot change, as in life."""
         name, mine = live["metadata"]["name"], live["metadata"]
         if kind.namespaced and metadata.setdefault("namespace", mine["namespace"]) != mine["namespace"]:
             raise errors.bad_request("the namespace of the object does not match the namespace on the request")
@@ -180,6 +197,8 @@ class Api:
             raise errors.bad_request(
                 f"the name of the object ({metadata.get('name')}) does not match the name on the URL ({name})"
             )
+        if patched and metadata.get("uid") and metadata["uid"] != mine["uid"]:
+            raise errors.invalid(kind, name, [validation.wrong("metadata.uid", metadata["uid"], "field is immutable")])
         if metadata.get("uid") and metadata["uid"] != mine["uid"]:
             why = f"Precondition failed: UID in precondition: {metadata['uid']}, UID in object meta: {mine['uid']}"
             raise errors.conflict(kind, name, why)

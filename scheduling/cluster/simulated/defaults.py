@@ -147,7 +147,7 @@ def first_status(kind: Kind, document: Document) -> Document | None:
             return {"phase": "Pending"}
         case "statefulsets":
             return {"replicas": 0}
-        case "services":
+        case "services" | "ingresses":
             return {"loadBalancer": {}}
         case "nodes":
             return document.get("status") or {}

@@ -61,6 +61,8 @@ KINDS = (
     Kind("", "v1", "resourcequotas", "ResourceQuota", True, ("quota",), ("status",)),
     Kind("", "v1", "events", "Event", True, ("ev",)),
     Kind("apps", "v1", "statefulsets", "StatefulSet", True, ("sts",), ("status", "scale")),
+    Kind("networking.k8s.io", "v1", "ingresses", "Ingress", True, ("ing",), ("status",)),
+    Kind("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", False),
     Kind("batch", "v1", "jobs", "Job", True, (), ("status",)),
     Kind("cluster.x-k8s.io", "v1beta2", "machinedeployments", "MachineDeployment", True, ("md",), ("status", "scale")),
     Kind("cluster.x-k8s.io", "v1beta2", "machines", "Machine", True, ("ma",), ("status",)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from datetime import timedelta as td
 
 from . import podstatus
@@ -20,6 +20,8 @@ from .world import Controller, World
 
 MISSING_IMAGE = "does-not-exist"
 BACK_OFF = td(seconds=10)
+MOUNT_AGAIN = td(seconds=0.5)
+NEVER = datetime(9999, 1, 1, tzinfo=UTC)
 LONGEST_BACK_OFF = td(seconds=300)
 ENDED = ("Succeeded", "Failed")
 
@@ -34,6 +36,7 @@ class Kubelet(Controller):
         self.devices = devices
         self.faults = faults
         self.runs: dict[Key, Run] = {}
+        self.told: set[str] = set()  # pods whose missing ConfigMap was spoken of
         self.images: dict[tuple[str, str], datetime] = {}  # (node, image) -> when it is there
 
     def reconcile(self, key: Key) -> None:
@@ -69,6 +72,9 @@ class Kubelet(Controller):
 
     def take_on(self, key: Key, pod: Document) -> None:
         node = pod["spec"]["nodeName"]
+        if missing := self.missing_map(pod):
+            self.wait_for_map(key, pod, Run(pod["metadata"]["uid"], node, self.world.now), missing)
+            return
         reason, message = self.objection(pod, node)
         if reason:
             self.world.edit(key, lambda live: podstatus.reject(live, reason, message, self.world.now))
@@ -83,6 +89,27 @@ class Kubelet(Controller):
             one.starts_at = ready
         self.runs[key] = run
         self.carry_on(key, pod, run)
+
+    def missing_map(self, pod: Document) -> Document | None:
+        """The first volume whose ConfigMap is not there; None when nothing is missing."""
+        for volume in pod["spec"].get("volumes") or []:
+            wanted = volume.get("configMap") or {}
+            there = not wanted or self.world.get("configmaps", pod["metadata"]["namespace"], wanted.get("name", ""))
+            if not there and not wanted.get("optional"):
+                return volume
+        return None
+
+    def wait_for_map(self, key: Key, pod: Document, run: Run, volume: Document) -> None:
+        """Say so once, and look again soon."""
+        if run.uid not in self.told:
+            self.told.add(run.uid)
+            why = f'configmap "{volume["configMap"]["name"]}" not found'
+            text = f'MountVolume.SetUp failed for volume "{volume["name"]}" : {why}'
+            self.world.event(pod, "Warning", "FailedMount", text, "kubelet")
+        for container in pod["spec"]["containers"]:
+            run.containers[container["name"]] = ContainerRun(pulled_at=NEVER, starts_at=NEVER)
+        self.world.edit(key, lambda live: podstatus.describe(live, run, self.world.now))
+        self.world.wake(self.world.now + MOUNT_AGAIN, self, key)
 
     def objection(self, pod: Document, node: str) -> tuple[str, str]:
         """Why this kubelet does not take the pod on: reason and sentence, both empty when it does."""

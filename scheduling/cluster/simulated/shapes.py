@@ -35,6 +35,7 @@ CONTAINER: Any = {
     "name": str, "image": str, "command": [str], "args": [str], "env": [{"name": str, "value": str}],
     "ports": [{"containerPort": int, "protocol": str}], "volumeMounts": [{"name": str, "mountPath": str}],
     "resources": {"limits": AMOUNTS, "requests": AMOUNTS},
+    "lifecycle": {"preStop": {"exec": {"command": [str]}}, "postStart": {"exec": {"command": [str]}}},
 }  # fmt: skip
 TERM: Any = {"matchExpressions": SELECTOR["matchExpressions"], "matchFields": SELECTOR["matchExpressions"]}
 POD_SPEC: Any = {
@@ -42,7 +43,10 @@ POD_SPEC: Any = {
     "schedulerName": str, "priority": int, "terminationGracePeriodSeconds": int, "nodeSelector": TEXTS,
     "tolerations": [{"key": str, "operator": str, "value": str, "effect": str, "tolerationSeconds": int}],
     "schedulingGates": [{"name": str}], "serviceAccountName": str,
-    "volumes": [{"name": str, "persistentVolumeClaim": {"claimName": str}}],
+    "runtimeClassName": str, "imagePullSecrets": [{"name": str}],
+    "volumes": [
+        {"name": str, "persistentVolumeClaim": {"claimName": str}, "configMap": {"name": str, "optional": bool}}
+    ],
     "affinity": {
         "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [TERM]}}
     },
@@ -86,7 +90,14 @@ SHAPES: dict[str, Any] = {
         "status": {"conditions": [CONDITION]},
     },
     "machines": {"spec": dict, "status": {"conditions": [CONDITION], "nodeRef": {"name": str}, "phase": str}},
-    "services": {"spec": {"ports": [{"port": int, "protocol": str}]}},
+    "services": {"spec": {"ports": [{"name": str, "port": int, "protocol": str}]}},
+    "ingresses": {
+        "spec": {
+            "ingressClassName": str, "tls": [{"hosts": [str], "secretName": str}],
+            "rules": [{"host": str, "http": {"paths": [{"path": str, "pathType": str, "backend": dict}]}}],
+        },
+    },
+    "runtimeclasses": {"handler": str},
     "configmaps": {"data": TEXTS, "immutable": bool},
     "secrets": {"data": TEXTS, "stringData": TEXTS, "type": str},
     "persistentvolumeclaims": {"spec": CLAIM, "status": {"phase": str}},

@@ -35,7 +35,7 @@ def test_pools_and_nodes(world: Any, ask: Ask) -> None:
 
 def test_what_others_hold_counts_as_held(world: Any, ask: Ask) -> None:
     node = world.node("shared-2", "h100-shared")
-    node.foreign = {"nvidia.com/mig-1g.10gb": 5}
+    node.foreign = {"theirs": {"nvidia.com/mig-1g.10gb": 3}, "others": {"nvidia.com/mig-1g.10gb": 2}}
     node.save()
 
     found = {node["name"]: node for node in ask("robin").get("/fleet/").body["nodes"]["results"]}

@@ -103,17 +103,12 @@ POD = {  # the parts that both kinds share
         "fsGroup": 1000,
         "seccompProfile": {"type": "RuntimeDefault"},
     },
+    "terminationGracePeriodSeconds": 30,
     "volumes": [{"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "8192Mi"}}],
 }
 LOCKED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 WORKSPACE = (
     NAMESPACE,
-    {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": METADATA,
-        "spec": {"clusterIP": "None", "selector": {"berth.portal/workload": str(ROW)}},
-    },
     {
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",

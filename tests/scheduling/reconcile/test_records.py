@@ -123,7 +123,7 @@ def test_a_node_is_empty_when_it_holds(world, case):
 def test_what_others_hold_is_foreign(world):
     records.see_nodes(world.cluster, look(world, fresh(world), pods=[pod("train-1", units=3)]), world.now)
 
-    assert Node.objects.get().foreign == {"nvidia.com/gpu": 3}
+    assert Node.objects.get().foreign == {"other": {"nvidia.com/gpu": 3}}
     assert CardSpan.objects.get().foreign == 3
 
 
