@@ -12,6 +12,7 @@ from scheduling import services, snapshot
 from scheduling.models import CardSpan, Node, Removal, Workload
 from scheduling.planning.facts import Snapshot
 from scheduling.planning.packing import spaces_of
+from scheduling.planning.pods import kept
 from scheduling.removals import remove_by_force
 from scheduling.snapshot import held
 from scheduling.stuck import stuck_of
@@ -37,6 +38,8 @@ def stuck(harbour: Harbour, hold: Hold = silent_node, ask: Any = services.end_wo
     ask(harbour.read(row), by=harbour.robin, now=harbour.now)
     harbour.until(lambda: any(pod.deleting_since for pod in harbour.pods_of(row)), "its pod told to go")
     assert harbour.phase(row) == "stopping"
+    if hold is finalizer:
+        harbour.until(lambda: all(kept(pod) for pod in harbour.pods_of(row)), "its program ended")
     harbour.turn(minutes=PATIENCE.total_seconds() / 60)
     harbour.until(lambda: not held(), "its quota freed")
     return harbour.read(row)
@@ -115,7 +118,8 @@ def test_w6_what_a_finalizer_holds_stays_stopping_and_cannot_wake_until_it_is_go
     """Its program has ended, so its card is free; but no second pod of its name can be made."""
     row = stuck(harbour, finalizer, services.sleep_workload)
     placement = harbour.placement(row)
-    assert (row.phase, "a finalizer holds its pod" in row.phase_text) == ("stopping", True)
+    assert row.phase == "stopping"
+    assert "a finalizer holds its pod" in row.phase_text
     assert placement.ended_at < harbour.now - td(minutes=2), "paid until its program ended"
     assert CardSpan.objects.get(node=placement.node, ended_at=None).out_of_service == 0
     services.wake_workload(row, by=harbour.robin, now=harbour.now)

@@ -261,5 +261,5 @@ def test_r10_many_looks_at_once_are_one_at_a_time(transactional_db: None, harbou
     for row in rows:
         assert Placement.objects.filter(workload=row).count() == 1
         assert (len(objects_of(harbour, row)), len(harbour.pods_of(row))) == (1, 1)
-    assert row.transitions.filter(after="placed").count() == 1
+        assert row.transitions.filter(before="waiting", after="placed").count() == 1
     assert Cluster.objects.get().lease_token == ""
