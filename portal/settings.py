@@ -184,6 +184,7 @@ CHANNEL_LAYERS = {
 }
 
 BERTH_TICK_SECONDS = read.envseconds("BERTH_TICK_SECONDS", 10, least=0.1, most=3600)
+BERTH_SILENCE_SECONDS = read.envseconds("BERTH_SILENCE_SECONDS", 90, least=1, most=300)
 BERTH_LOOK_SECONDS = read.envseconds("BERTH_LOOK_SECONDS", 60, least=0.1, most=3600)
 BERTH_SAMPLE_SECONDS = read.envseconds("BERTH_SAMPLE_SECONDS", 30, least=0.1, most=3600)
 BERTH_RATE_SECONDS = read.envseconds("BERTH_RATE_SECONDS", 60, least=0.1, most=3600)

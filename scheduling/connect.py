@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
+from django.conf import settings
+
 from scheduling.models import Cluster
 
 if TYPE_CHECKING:
@@ -73,7 +75,9 @@ def opened(way: Way) -> KubernetesPort:
     from scheduling.cluster.client import Connection, KubernetesPort  # noqa: PLC0415
 
     connection = Connection(way.server, token_file=way.token_file, authority_file=way.authority_file)
-    return KubernetesPort(connection, metrics_namespace=way.metrics_namespace)
+    return KubernetesPort(
+        connection, metrics_namespace=way.metrics_namespace, silence=settings.BERTH_SILENCE_SECONDS
+    )
 
 
 def forget_ports() -> None:

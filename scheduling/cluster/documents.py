@@ -255,7 +255,9 @@ def converted(document: object, kind: type[D]) -> tuple[D, list[Problem]]:
 
 def text(strings: Strings | None, key: str) -> str:
     """A label or annotation as text; YAML writers leave quotes off, so numbers and booleans count as their text."""
-    value = (strings or {}).get(key)
+    value = (strings or {}).get(key, "")
+    if type(value) is str:
+        return value
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value) if isinstance(value, str | int) else ""

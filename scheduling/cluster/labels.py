@@ -6,6 +6,7 @@ A label is a hint: the numbers that count are the node's resources (see cards.py
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from scheduling.cluster import names
 from scheduling.cluster.documents import Strings, text
@@ -177,6 +178,7 @@ def first(labels: Strings | None, keys: Iterable[str]) -> tuple[str, str]:
     return next(((key, text(labels, key)) for key in keys if text(labels, key)), ("", ""))
 
 
+@lru_cache(maxsize=1024)
 def why_kept_away(taint: Taint) -> str:
     """Why this taint keeps our pods from the node; "" when it does not."""
     if taint.effect not in HARD:

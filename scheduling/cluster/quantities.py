@@ -5,6 +5,7 @@ Nothing is guessed: what is not a quantity, is negative, or is beyond any machin
 
 import re
 from fractions import Fraction as F
+from functools import lru_cache
 from math import ceil
 
 SUFFIXES: dict[str, F] = {
@@ -37,7 +38,12 @@ class BadQuantity(ValueError):
 
 def quantity(value: object) -> F:
     """The exact number behind a Kubernetes quantity, at least 0."""
-    text = written(value)
+    return number_in(written(value))
+
+
+@lru_cache(maxsize=4096)
+def number_in(text: str) -> F:
+    """Nodes of one kind say the same few quantities over and over."""
     match = FORM.fullmatch(text) if len(text) <= LONGEST else None
     if match is None:
         raise BadQuantity(f"{shown(text)} is not a quantity")
