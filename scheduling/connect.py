@@ -75,9 +75,7 @@ def opened(way: Way) -> KubernetesPort:
     from scheduling.cluster.client import Connection, KubernetesPort  # noqa: PLC0415
 
     connection = Connection(way.server, token_file=way.token_file, authority_file=way.authority_file)
-    return KubernetesPort(
-        connection, metrics_namespace=way.metrics_namespace, silence=settings.BERTH_SILENCE_SECONDS
-    )
+    return KubernetesPort(connection, metrics_namespace=way.metrics_namespace, silence=settings.BERTH_SILENCE_SECONDS)
 
 
 def forget_ports() -> None:

@@ -1,14 +1,16 @@
 """What a mirror watches, and what a line of a watch says. Pure, and total over whatever a server may send."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from functools import cache
+from typing import Any, Generic, NamedTuple
 
 import msgspec
 
 from scheduling.cluster import names
 from scheduling.cluster.api import list_path
 from scheduling.cluster.documents import (
+    D,
     ListMeta,
     Meta,
     NodeDocument,
@@ -81,32 +83,63 @@ def our_objects(kind: str) -> Source:
 STATEFUL_SETS, JOBS = our_objects("StatefulSet"), our_objects("Job")
 
 
+class Typed(Part, Generic[D], frozen=True, kw_only=True):
+    """A page of a list of which every item is as it should be."""
+
+    metadata: ListMeta = ListMeta()
+    items: list[D] | None = None
+
+
 def read_page(raw: bytes, source: Source) -> tuple[list[Item], list[Problem], ListMeta]:
     """The items of one page of a list. Raises Unreadable when it is none; one bad item never stops the rest."""
-    try:
-        page = msgspec.json.decode(raw, type=Page)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise Unreadable(Problem("", "items", f"this is not a list of Kubernetes objects: {error}")) from None
+    documents, meta = documents_in(raw, source.document)
     items: list[Item] = []
     problems: list[Problem] = []
-    for place, found in enumerate(page.items or ()):
+    for place, found in enumerate(documents):
         try:
-            item, _ = read_item(found, source)
+            document, odd = decoded(found, source.document) if isinstance(found, msgspec.Raw) else (found, [])
+            item = item_of(document, odd, source)
         except Unreadable as error:
             field = f"items[{place}]" + dot(error.problem.field)
             problems.append(replace(error.problem, where=source.kind, field=field))
             continue
         if item.fact is not None:
             items.append(item)
-    return items, problems, page.metadata
+    return items, problems, meta
+
+
+def documents_in(raw: bytes, kind: type[D]) -> tuple[Sequence[D | msgspec.Raw], ListMeta]:
+    """All documents of a page in one go; where one of them is odd, each as bytes, to be read by itself."""
+    try:
+        page = decoder_of(kind).decode(raw)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return bytes_in(raw)
+    return page.items or (), page.metadata
+
+
+def bytes_in(raw: bytes) -> tuple[Sequence[msgspec.Raw], ListMeta]:
+    try:
+        page = msgspec.json.decode(raw, type=Page)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise Unreadable(Problem("", "items", f"this is not a list of Kubernetes objects: {error}")) from None
+    return page.items or (), page.metadata
+
+
+@cache
+def decoder_of(kind: type[D]) -> msgspec.json.Decoder[Typed[D]]:
+    return msgspec.json.Decoder(Typed[kind])  # type: ignore[valid-type]
 
 
 def read_item(raw: bytes | msgspec.Raw, source: Source) -> tuple[Item, str]:
     """One object and its version; its fact is None when it means nothing to us. Raises Unreadable."""
     document, odd = decoded(raw, source.document)
+    return item_of(document, odd, source), document.metadata.resource_version
+
+
+def item_of(document: Any, odd: list[Problem], source: Source) -> Item:
     meta: Meta = document.metadata
-    version = meta.resource_version
-    return Item((meta.namespace, meta.name), meta.uid, number(version), source.fact(document, odd)), version
+    fact = source.fact(document, odd)
+    return Item((meta.namespace, meta.name), meta.uid, number(meta.resource_version), fact)
 
 
 def read_line(line: bytes, source: Source) -> Heard:

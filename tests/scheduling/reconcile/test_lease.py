@@ -5,6 +5,7 @@ from datetime import timedelta as td
 
 import pytest
 
+from scheduling.cluster.port import Picture
 from scheduling.models import Cluster
 from scheduling.reconcile.lease import lease, wanted_since
 from scheduling.wake import wake_cycle
@@ -76,3 +77,48 @@ def test_a_holder_that_lives_keeps_it_however_slow_the_cluster_is(world, monkeyp
 def test_a_dead_holder_is_waited_for_half_a_minute_at_most(world):
     with lease(world.cluster.pk):
         assert Cluster.objects.get().lease_until <= datetime.now(UTC) + td(seconds=30)
+
+
+def test_what_the_last_holder_saw_is_handed_to_the_next(world):
+    seen = Picture("mirror", "cluster", {"Pod": 17})
+    with lease(world.cluster.pk) as first:
+        assert first.at_least is None
+        first.picture = seen
+    with lease(world.cluster.pk) as second:
+        assert second.at_least == seen
+    with lease(world.cluster.pk) as third:  # the second saw nothing whole, so the first one's holds
+        assert third.at_least == seen
+
+
+def test_it_is_handed_on_when_the_look_broke_in_the_middle(world):
+    """What was written by then must be in the next one's picture."""
+    seen = Picture("mirror", "cluster", {"Pod": 17})
+
+    def broken():
+        with lease(world.cluster.pk) as first:
+            first.picture = seen
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        broken()
+
+    with lease(world.cluster.pk) as second:
+        assert second.at_least == seen
+
+
+def test_who_died_in_the_middle_may_have_written_more_than_it_said(world):
+    with lease(world.cluster.pk) as first:
+        first.picture = Picture("mirror", "cluster", {"Pod": 17})
+    past = datetime.now(UTC) - td(seconds=1)
+    Cluster.objects.update(lease_token="a dead one's", lease_until=past, rest_until=None)
+
+    with lease(world.cluster.pk) as second:
+        assert second.at_least == Picture("mirror", "cluster", {"Pod": 17}, torn=True)
+
+
+def test_a_late_holder_leaves_no_picture(world):
+    with lease(world.cluster.pk) as late:
+        Cluster.objects.update(lease_token="another", lease_until=datetime.now(UTC) + td(seconds=60))
+        late.picture = Picture("mirror", "cluster", {"Pod": 17})
+
+    assert Cluster.objects.get().picture == {}
