@@ -37,7 +37,7 @@ WITHOUT_DJANGO = (  # neither they nor what they import
     "tenants.clock",
     "portal.processes",
 )
-SPEAK_TO_KUBERNETES = {"scheduling.cluster.client", "scheduling.cluster.mirror"}
+SPEAK_TO_KUBERNETES = {"scheduling.cluster.client", "portal.bench.decoding"}
 INWARD = {  # inside scheduling: what these may not import
     "scheduling.planning": ("scheduling.cluster", "scheduling.reconcile", "scheduling.telemetry", "scheduling.models"),
     "scheduling.cluster": ("scheduling.reconcile", "scheduling.models", "scheduling.services", "scheduling.tasks"),

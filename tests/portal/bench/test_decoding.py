@@ -16,6 +16,7 @@ def small(monkeypatch):
     monkeypatch.setattr(decoding, "NODES_READ", 16)
     monkeypatch.setattr(decoding, "PAGE", 8)
     monkeypatch.setattr(decoding, "CHANGES", 8)
+    monkeypatch.setattr(decoding, "theirs_of", json.loads)  # the client takes seconds to be imported
 
 
 def test_each_node_is_another_and_all_of_them_are_read():
@@ -37,6 +38,13 @@ def test_the_documents_are_whole_and_typed():
 
     assert {type(document) for document in documents} == {NODES.document}
     assert all(document.status.conditions and document.metadata.labels for document in documents)
+
+
+@pytest.mark.slow
+def test_the_client_reads_the_same_out_of_them():
+    page = decoding.page_of(decoding.read_samples(), 0)
+    documents, _ = documents_in(page, NODES.document)
+
     theirs = decoding.theirs_of(page)
     assert [node.metadata.labels for node in theirs.items] == [node.metadata.labels for node in documents]
 
