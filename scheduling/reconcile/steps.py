@@ -6,11 +6,12 @@ Only a complete picture moves phases: a pod that could not be read is not a pod 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from datetime import timedelta as td
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import OuterRef, QuerySet, Subquery
 
@@ -67,8 +68,14 @@ def blind_since(cluster: Cluster, seen: Observation) -> datetime | None:
     """
     if cluster.seen_at is None or seen.at - cluster.seen_at < BLIND:
         return None
-    watched = seen.heard_at is not None
-    return None if watched and not cluster.trouble else cluster.seen_at
+    watched = seen.heard_at is not None and not cluster.trouble
+    return None if watched and _looked_lately(cluster) else cluster.seen_at
+
+
+def _looked_lately(cluster: Cluster) -> bool:
+    """Whether workers have been at it all the while: on the wall clock each cluster is looked at now and then."""
+    usual = td(seconds=3 * settings.BERTH_LOOK_SECONDS)
+    return cluster.looked_at is not None and datetime.now(UTC) - cluster.looked_at < max(usual, BLIND)
 
 
 @transaction.atomic

@@ -21,8 +21,8 @@ import struct
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Protocol
@@ -117,6 +117,8 @@ class Proxy:
     rules: list[Rule] = field(default_factory=list)
     history: list[Call] = field(default_factory=list)
     dice: random.Random = field(init=False)
+    open: set[asyncio.StreamWriter] = field(default_factory=set)  # both sides of every connection so far
+    tasks: set[asyncio.Task[None] | None] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.dice = random.Random(self.seed)
@@ -162,6 +164,8 @@ class Proxy:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One client's connection, request by request."""
+        self.open |= {writer}
+        self.tasks |= {asyncio.current_task()}
         try:
             while request := await read_request(reader):
                 deed = self.judge(request)
@@ -171,8 +175,6 @@ class Proxy:
             pass  # whoever hung up knows it, and at the end nobody is left
         finally:
             writer.close()
-            with suppress(OSError):
-                await writer.wait_closed()
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,16 +187,18 @@ class Exchange:
 
     async def deliver(self, shape: Lines | None = None) -> None:
         """Ask the server and pass its answer on, as it comes or through `shape`."""
-        async for part in self.answer(shape):
-            self.client.write(part)
-            await self.client.drain()
+        async with aclosing(self.answer(shape)) as parts:
+            async for part in parts:
+                self.client.write(part)
+                await self.client.drain()
 
-    async def answer(self, shape: Lines | None = None) -> AsyncIterator[bytes]:
+    async def answer(self, shape: Lines | None = None) -> AsyncGenerator[bytes, None]:
         """The server's answer as it goes to the client: a head, then chunks. The server has done its work by then."""
         where = urlsplit(self.proxy.server)
         reader, writer = await asyncio.open_connection(
             where.hostname, where.port, ssl=self.proxy.trust, limit=LONGEST_HEAD
         )
+        self.proxy.open |= {writer}
         try:
             writer.write(request_bytes(self.request))
             await writer.drain()
@@ -266,6 +270,15 @@ async def run(proxy: Proxy, ready: threading.Event, ends: Ends) -> None:
     ready.set()
     await ends.over.wait()
     server.close()
+    for task in proxy.tasks:
+        if task is not None:
+            task.cancel()
+    await asyncio.gather(*(task for task in proxy.tasks if task is not None), return_exceptions=True)
+    await asyncio.get_running_loop().shutdown_asyncgens()
+    for writer in proxy.open:
+        writer.transport.abort()
+    for _ in range(5):  # aborted transports let go of their sockets in the loop's next rounds
+        await asyncio.sleep(0)
 
 
 # HTTP
