@@ -6,7 +6,7 @@ from fractions import Fraction as F
 from django.db import transaction
 
 from tenants.errors import AlreadyDecided, NotAllowed, Refused
-from tenants.models import Grant, QuotaRequest, RequestState, Team, User
+from tenants.models import Grant, LendingLimit, QuotaRequest, RequestState, Team, User
 from tenants.selectors import left_to_give
 
 MOST_CARDS = F(10_000)
@@ -171,6 +171,15 @@ def end_grant(grant: Grant, *, now: datetime) -> None:
     ended = ended or Grant.objects.filter(pk=grant.pk, ends_at__gt=now).update(ends_at=max(now, grant.starts_at))
     if not ended:
         raise Refused("This grant has already ended.")
+
+
+def set_lending_limit(*, team: Team, model: str, borrowing: F | None, lending: F | None) -> LendingLimit:
+    """How many cards a team may borrow and lend; None: as many as there are. Nothing that runs is stopped by it."""
+    if any(cards is not None and cards < 0 for cards in (borrowing, lending)):
+        raise Refused("Nobody can borrow or lend less than 0 cards.")
+    limits = {"borrowing": borrowing, "lending": lending}
+    found, _ = LendingLimit.objects.update_or_create(team=team, model=model, defaults=limits)
+    return found
 
 
 def _grant(request: QuotaRequest, amount: F, until: datetime | None, *, by: User, now: datetime) -> Grant:

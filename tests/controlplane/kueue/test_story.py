@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from datetime import timedelta as td
+from fractions import Fraction as F
 from typing import Any
 
 import pytest
 
 from scheduling.cluster.kueue import VERSION
 from scheduling.consistency import Look, tables_and_queues
-from scheduling.models import Flavor, Placement, Workload
+from scheduling.models import Flavor, NodePool, Placement, Workload
 from scheduling.planning.facts import Kind
 from scheduling.services import Wish, end_workload, open_workload, sleep_workload, wake_workload
 from tenants.billing.findings import Finding
-from tenants.models import Grant, Team, User
+from tenants.models import Grant, LendingLimit, Team, User
 from tests.controlplane.harbour import Harbour
 from tests.scheduling.conftest import H100
 
@@ -162,3 +163,51 @@ def test_a_queue_that_nobody_asks_for_any_more_goes_once_it_is_empty(queued_harb
     team.delete()
 
     harbour.until(lambda: harbour.there(path) is None, "no queue of a team that is gone")
+
+
+def test_a_team_that_may_not_borrow_waits_with_kueues_own_words(two_and_two: Harbour) -> None:
+    harbour, world = two_and_two, two_and_two.world
+    NodePool.objects.filter(name="h100-mig").delete()  # so that Kueue alone keeps the sum of this model
+    LendingLimit.objects.create(team=world.vision, model=H100, borrowing=F(0))
+    own = ask(harbour, world.vision, world.robin, "own", count=2)
+    running(harbour, own)
+
+    more = ask(harbour, world.vision, world.robin, "more")
+
+    harbour.until(lambda: "Kueue says:" in harbour.read(more).phase_text, "Kueue's own words")
+    waiting = harbour.read(more)
+    assert waiting.phase == "waiting"
+    assert waiting.phase_reason in ("WaitingForQuota", "ExceedsMaxQuota")
+    assert "insufficient" in waiting.phase_text
+    end_workload(harbour.read(own), by=world.robin, now=world.now)
+    running(harbour, more)
+
+
+def test_an_operator_who_stops_a_queue_takes_its_work_out_and_may_let_it_go_on(two_and_two: Harbour) -> None:
+    harbour, world = two_and_two, two_and_two.world
+    row = ask(harbour, world.vision, world.robin, "notebook")
+    running(harbour, row)
+    queue = f"{GROUP}/clusterqueues/berth-vision"
+
+    harbour.patch(queue, {"spec": {"stopPolicy": "HoldAndDrain"}})
+    harbour.until(lambda: harbour.phase(row) == "waiting", "waiting")
+    assert "QueueStopped" in reasons(row)
+    assert Placement.objects.get(workload=row).ended_at is not None
+
+    harbour.patch(queue, {"spec": {"stopPolicy": "None"}})
+    running(harbour, row)
+    assert harbour.document(queue)["spec"]["stopPolicy"] == "None"
+
+
+def test_a_job_that_ends_is_charged_from_its_pod_to_its_end(queued_harbour: Harbour) -> None:
+    harbour = queued_harbour
+    row = harbour.open("train", "h100-80gb/whole", kind=Kind.JOB, command="sleep 2")
+
+    harbour.until(lambda: harbour.phase(row) == "ended", "ended")
+
+    placement = Placement.objects.get(workload=row)
+    assert harbour.read(row).phase_reason == "Succeeded"
+    assert placement.placed_at <= placement.running_at <= placement.ended_at
+    assert placement.pod_uid != ""
+    harbour.until(lambda: harbour.there(harbour.object_path(row)) is None, "nothing left")
+    assert Placement.objects.filter(workload=row).count() == 1
