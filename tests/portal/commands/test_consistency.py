@@ -45,8 +45,8 @@ def test_a_world_in_order_has_no_findings(past: Past) -> None:
 
     assert (outcome.code, outcome.json["findings"], outcome.sentences) == (0, [], [])
     assert outcome.json["at"] == "2026-12-01T12:06:00+00:00"
-    assert len(outcome.json["checks"]) == 11
-    assert run("consistency").out.splitlines()[-1] == "11 checks, 0 findings, 0 notes."
+    assert len(outcome.json["checks"]) == 12
+    assert run("consistency").out.splitlines()[-1] == "12 checks, 0 findings, 0 notes."
 
 
 def test_an_empty_installation_has_no_findings(db: None) -> None:

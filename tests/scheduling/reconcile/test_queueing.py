@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from scheduling.cluster.kueue_reading import KueueFact
 from scheduling.cluster.port import ClusterError
 from scheduling.cluster.queues import Queues
 from scheduling.models import Cluster
-from scheduling.planning.facts import Reason
+from scheduling.planning.facts import QueueFact, Reason, Standing
 from scheduling.queueing import Setup, setup_of
 from scheduling.reconcile import queueing
 from scheduling.reconcile.queueing import Picture, facts_from, left_over, missing
@@ -167,10 +168,11 @@ def test_a_queue_that_holds_work_stays(setup: Setup) -> None:
 def test_kueues_word_is_matched_by_the_jobs_uid_and_not_by_a_label() -> None:
     mine, unmet = job("mine").having(queue="berth").fact(), job("unmet").having(queue="berth").fact()
     going = job("going").having(queue="berth").deleting().fact()
-    word = SimpleNamespace(job="uid-mine", fact=queueing.WAITS)
-    other = SimpleNamespace(job="uid-of-somebody-else", fact=None)
+    word = KueueFact("uid-mine", "team-vision", "", QueueFact(Standing.PENDING, Reason.WAITING_FOR_QUOTA, "held"))
+    other = KueueFact("uid-of-somebody-else", "team-vision", "", queueing.WAITS)
 
     found = facts_from([word, other], [mine, unmet, going, statefulset("plain").fact()])
 
     assert set(found) == {identity("mine"), identity("unmet")}
+    assert found[identity("mine")].reason is Reason.WAITING_FOR_QUOTA
     assert found[identity("unmet")].reason is Reason.HANDED_OVER
