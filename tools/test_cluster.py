@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -16,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from portal.processes import spawn, stop
+from portal.processes import deathbed, spawn, stop
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("tests/contract", "tests/controlplane")
@@ -50,7 +51,13 @@ def telling(log: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 def run_tests(arguments: list[str], report: Path) -> int:
     words = [sys.executable, "-m", "pytest", "-q", "--cluster", "controlplane", *FOLDERS, *arguments]
-    status = subprocess.run(words, cwd=ROOT, env={**os.environ, "BERTH_REPORT": str(report)}, check=False).returncode
+    status = subprocess.run(
+        words,
+        cwd=ROOT,
+        env={**os.environ, "BERTH_REPORT": str(report)},
+        preexec_fn=deathbed(signal.SIGTERM),  # noqa: PLW1509 (two system calls, no lock, no import)
+        check=False,
+    ).returncode
     counts = json.loads(report.read_text(encoding="utf-8")) if report.exists() else {}
     if counts.get("skipped"):
         print(f"{counts['skipped']} tests were skipped; a skipped test proves nothing, so this run has failed.")
