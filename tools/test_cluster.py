@@ -55,7 +55,7 @@ def run_tests(arguments: list[str], report: Path) -> int:
         words,
         cwd=ROOT,
         env={**os.environ, "BERTH_REPORT": str(report)},
-        preexec_fn=deathbed(signal.SIGTERM),  # noqa: PLW1509 (two system calls, no lock, no import)
+        preexec_fn=deathbed(signal.SIGTERM),
         check=False,
     ).returncode
     counts = json.loads(report.read_text(encoding="utf-8")) if report.exists() else {}
