@@ -34,7 +34,7 @@ from scheduling.planning.facts import (
 from scheduling.stuck import stuck_on
 from tenants.models import RequestState, Team, User
 from tenants.quota import NOTHING, Quota
-from tenants.selectors import quotas
+from tenants.selectors import next_change, quotas
 
 
 def from_tables(cluster: Cluster, now: datetime) -> Snapshot:
@@ -56,7 +56,14 @@ def from_tables(cluster: Cluster, now: datetime) -> Snapshot:
 
 
 def from_look(
-    cluster: Cluster, seen: Observation, nodes: Sequence[NodeFact], now: datetime, queue: QueueRules | None = None
+    cluster: Cluster,
+    seen: Observation,
+    nodes: Sequence[NodeFact],
+    now: datetime,
+    queue: QueueRules | None = None,
+    *,
+    empty_since: Mapping[str, datetime],
+    workloads: Sequence[WorkloadFact],
 ) -> Snapshot:
     """The picture of a fresh look: what the cluster says, beside what the tables say. `nodes` carry our own marks."""
     return Snapshot(
@@ -65,12 +72,13 @@ def from_look(
         nodes=tuple(nodes),
         pods=seen.pods,
         objects=seen.objects,
-        workloads=workload_facts(cluster, list(_open_placements(cluster))),
+        workloads=tuple(workloads),
         quotas=quota_facts(now, cluster),
         complete=seen.complete,
         problems=seen.problems,
         queue=queue,
-        empty_since={row.name: row.empty_since for row in cluster.nodes.only("name", "empty_since") if row.empty_since},
+        empty_since=empty_since,
+        quotas_change_at=next_change(now),
     )
 
 
@@ -160,24 +168,37 @@ def held(*, teams: Iterable[UUID] | None = None, exclude: Cluster | None = None)
 
 
 def workload_facts(cluster: Cluster, placements: Sequence[Placement]) -> tuple[WorkloadFact, ...]:
-    """All workloads of a cluster that have not ended. Two queries, beside the placements given."""
+    """All workloads of a cluster that have not ended. Six queries, beside the placements given."""
     return facts_of(cluster, open_workloads(cluster), placements)
 
 
 def open_workloads(cluster: Cluster) -> QuerySet[Workload]:
-    """Rows that have not ended, who asked first coming first, with what their facts need."""
-    rows = Workload.objects.filter(cluster=cluster).exclude(phase=Phase.ENDED)
-    return rows.select_related("team", "flavor", "quota_request").order_by("asked_at", "id")
+    """Rows that have not ended, who asked first coming first, with what their facts need.
+
+    A team, a flavor, a request is read once, however many rows share it.
+    """
+    rows = Workload.objects.filter(cluster=cluster).exclude(phase=Phase.ENDED).order_by("asked_at", "id")
+    return rows.prefetch_related("team", "flavor", "quota_request", "desired_by")
 
 
 def facts_of(cluster: Cluster, rows: Iterable[Workload], placements: Sequence[Placement]) -> tuple[WorkloadFact, ...]:
     """The facts of these rows, in their order. One query, for the pools' rules."""
     open_of = {placement.workload_id: placement for placement in placements}
     limits = dict(cluster.pools.values_list("name", "idle_minutes"))
-    return tuple(workload_fact(row, open_of.get(row.pk), limits) for row in rows)
+    flavors: dict[int, FlavorFact] = {}
+    return tuple(workload_fact(row, open_of.get(row.pk), limits, flavors) for row in rows)
 
 
-def workload_fact(row: Workload, placement: Placement | None, limits: Mapping[str, int | None]) -> WorkloadFact:
+def workload_fact(
+    row: Workload,
+    placement: Placement | None,
+    limits: Mapping[str, int | None],
+    flavors: dict[int, FlavorFact] | None = None,
+) -> WorkloadFact:
+    """One row's fact. `flavors` keeps what was made of flavors before, by their key."""
+    flavors = {} if flavors is None else flavors
+    if row.flavor_id not in flavors:
+        flavors[row.flavor_id] = flavor_fact(row.flavor)
     minutes = limits.get(placement.pool) if placement and row.kind == Kind.WORKSPACE else None
     return WorkloadFact(
         id=row.pk,
@@ -185,7 +206,7 @@ def workload_fact(row: Workload, placement: Placement | None, limits: Mapping[st
         kind=Kind(row.kind),
         team=row.team_id,
         owner=row.owner_id,
-        flavor=flavor_fact(row.flavor),
+        flavor=flavors[row.flavor_id],
         count=row.count,
         cpu_milli=row.cpu_milli,
         memory_mib=row.memory_mib,

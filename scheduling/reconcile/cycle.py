@@ -11,7 +11,8 @@ from scheduling.models import Cluster
 from scheduling.planning.cutting import failed_cuts
 from scheduling.planning.due import next_due
 from scheduling.planning.plan import plan
-from scheduling.reconcile.apply import Done, apply
+from scheduling.reconcile.apply import apply
+from scheduling.reconcile.chores import Done
 from scheduling.reconcile.fence import Fenced
 from scheduling.reconcile.guard import guard
 from scheduling.reconcile.lease import Lease, LeaseLost, lease, wanted_since

@@ -19,7 +19,7 @@ from scheduling.planning.pods import live
 from scheduling.reconcile import launch
 
 if TYPE_CHECKING:
-    from scheduling.reconcile.apply import Hands
+    from scheduling.reconcile.hands import Hands
 
 UP = (Phase.PLACED, Phase.STARTING, Phase.RUNNING)
 CARDS = "nvidia.com/"  # resources whose units are cards or shares of them

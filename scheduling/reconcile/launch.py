@@ -1,8 +1,9 @@
 """From rows to the cluster's objects and back: what is put for a workload, and what has to go with it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta as td
+from functools import partial
 
 from django.conf import settings
 
@@ -11,7 +12,7 @@ from scheduling.cluster.belongings import belongings, host_name, owner_reference
 from scheduling.cluster.kueue import queued_documents
 from scheduling.cluster.port import ClusterError, ClusterPort, Ref
 from scheduling.cluster.writing import Document, LaunchFact, RouteFact, job_documents, object_name, workspace_documents
-from scheduling.models import Cluster, NodePool, Placement, Workload
+from scheduling.models import Cluster, Placement, Workload
 from scheduling.planning.cuda import in_words
 from scheduling.planning.facts import Kind, NodeFact, ObjectFact
 from scheduling.planning.shares import share_words
@@ -25,10 +26,15 @@ def put_all(row: Workload, placement: Placement, node: NodeFact, port: ClusterPo
     write_furnished(row, *put_launch(launch, port))
 
 
-def furnish(row: Workload, placement: Placement, node: NodeFact, thing: ObjectFact, port: ClusterPort) -> None:
-    """Apply what belongs to a workload whose object is there already, as after a put that broke off between the two."""
-    owner = owner_reference(thing.kind, thing.name, thing.uid)
-    write_furnished(row, *put_belongings(launch_of(row, placement, node), owner, port))
+def furnishing(launch: LaunchFact, thing: ObjectFact, port: ClusterPort) -> Callable[[], tuple[str, str]]:
+    """The call that applies what belongs to a workload whose object is there already, as after a put that broke off
+    between the two. It asks no tables."""
+    return partial(put_belongings, launch, owner_reference(thing.kind, thing.name, thing.uid), port)
+
+
+def runtime_classes(cluster: Cluster) -> Mapping[str, str]:
+    """By pool. One query."""
+    return dict(cluster.pools.values_list("name", "runtime_class"))
 
 
 def put_launch(launch: LaunchFact, port: ClusterPort) -> tuple[str, str]:
@@ -71,13 +77,18 @@ def queue_all(row: Workload, stock: str, resource: str, port: ClusterPort) -> No
         port.put(document)
 
 
-def remove_all(row: Workload, port: ClusterPort, *, storage: bool) -> None:
-    """Remove what stands for a workload; its home too with `storage`. What is already gone is fine.
+def removal(row: Workload, port: ClusterPort, *, storage: bool) -> Callable[[], bool]:
+    """The call that removes what stands for a workload; its home too with `storage`. It asks no tables.
 
-    What belongs to it (service, facts, way in) goes with it: the cluster sees to that.
+    What belongs to it (service, facts, way in) goes with it: the cluster sees to that. What is already gone is fine.
     """
-    for ref in _refs(row, storage=storage):
-        port.remove(ref)
+    return partial(remove_refs, tuple(_refs(row, storage=storage)), port)
+
+
+def remove_refs(refs: Iterable[Ref], port: ClusterPort) -> bool:
+    """Whether any of them was still there."""
+    removed = [port.remove(ref) for ref in refs]
+    return any(removed)
 
 
 def ref_of(row: Workload) -> Ref:
@@ -90,16 +101,21 @@ def is_direct(row: Workload) -> bool:
     return row.cluster.queueing == Queueing.DIRECT
 
 
-def launch_of(row: Workload, placement: Placement, node: NodeFact) -> LaunchFact:
-    """All taints of a node that the plan chose are tolerated: a fit node has none but those of its pool."""
+def launch_of(
+    row: Workload, placement: Placement, node: NodeFact, classes: Mapping[str, str] | None = None
+) -> LaunchFact:
+    """All taints of a node that the plan chose are tolerated: a fit node has none but those of its pool.
+
+    `classes` are the pools' runtime classes, where they are at hand.
+    """
     launch = queued_launch(row, placement.resource)
-    pool = NodePool.objects.filter(cluster=row.cluster, name=placement.pool).only("runtime_class").first()
+    found = runtime_classes(row.cluster) if classes is None else classes
     return replace(
         launch,
         node=placement.node,
         tolerations=node.taints,
         attempt=row.attempt,
-        runtime_class=pool.runtime_class if pool else "",
+        runtime_class=found.get(placement.pool, ""),
         facts=tuple(tenancy_of(row, placement, node).items()) if is_direct(row) else (),
     )
 

@@ -1,24 +1,29 @@
 """Look: one picture of tables and cluster."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from uuid import UUID
 
 from scheduling import snapshot
 from scheduling.cluster.port import ClusterPort, Observation
-from scheduling.models import Cluster
-from scheduling.planning.facts import Snapshot
+from scheduling.models import Cluster, Placement, Workload
+from scheduling.planning.facts import Phase, QueueRules, Snapshot, WorkloadFact
 from scheduling.reconcile import queueing, records, steps
 from scheduling.reconcile.lease import Lease, LeaseLost
+from scheduling.reconcile.lingering import Paid
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What was seen, the picture made of it, and whether anything is new."""
+    """What was seen, the picture made of it, and whether anything is new; the rows behind it, as the look left them."""
 
     seen: Observation
     snapshot: Snapshot
     changed: bool
     queue: queueing.Picture | None = None  # where the cluster queues with Kueue
+    rows: Mapping[UUID, Workload] = field(default_factory=dict)
+    placements: Mapping[UUID, Placement] = field(default_factory=dict)
 
 
 def observe(cluster: Cluster, port: ClusterPort, now: datetime, ours: Lease | None = None) -> Look:
@@ -33,13 +38,58 @@ def observe(cluster: Cluster, port: ClusterPort, now: datetime, ours: Lease | No
     if ours is not None and seen.complete:
         ours.picture = port.picture()
     if not seen.complete:
-        return Look(seen, snapshot.from_look(cluster, seen, seen.nodes, now), changed=False)
+        return Tables.read(cluster).look(cluster, seen, records.unwritten(cluster, seen), now)
     queue = queueing.look_at(cluster, port, seen, now)
     moved = queueing.follow(cluster, seen, queue, now) if queue else 0
-    moved += steps.follow(cluster, seen, now)  # first: whose meter ends here no longer pays for a card there
-    nodes = records.see_nodes(cluster, seen, now)
+    tables, blind = Tables.read(cluster), steps.blind_since(cluster, seen)
+    moved += steps.follow(tables.rows, tables.facts(cluster), tables.placements, seen, now, blind=blind)
+    if moved:  # first: whose meter ends here no longer pays for a card there
+        tables = Tables(tables.rows, open_placements(cluster))
+    nodes = records.see_nodes(cluster, seen, now, changed=seen.changed, paid=tables.paid)
     records.see_pools(cluster, seen.sizes, seen.problems)
     port.taken(seen)
-    rules = queue.rules if queue else None
-    picture = snapshot.from_look(cluster, seen, nodes.nodes, now, rules)
-    return Look(seen, picture, changed=nodes.changed or moved > 0, queue=queue)
+    look = tables.look(cluster, seen, nodes, now, queue.rules if queue else None)
+    return replace(look, changed=nodes.changed or moved > 0, queue=queue)
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The open rows and placements of a cluster, read once for a look; following the picture moves the rows along."""
+
+    rows: Sequence[Workload]
+    placements: Mapping[UUID, Placement]
+
+    @classmethod
+    def read(cls, cluster: Cluster) -> "Tables":
+        rows = list(snapshot.open_workloads(cluster))
+        for row in rows:
+            row.cluster = cluster
+        return cls(rows, open_placements(cluster))
+
+    @property
+    def paid(self) -> Paid:
+        return {(found.workload_id, found.node) for found in self.placements.values()}
+
+    def facts(self, cluster: Cluster) -> tuple[WorkloadFact, ...]:
+        return snapshot.facts_of(cluster, self.rows, list(self.placements.values()))
+
+    def look(
+        self,
+        cluster: Cluster,
+        seen: Observation,
+        nodes: records.Seen,
+        now: datetime,
+        rules: QueueRules | None = None,
+    ) -> Look:
+        """The picture that follows from all of it."""
+        rows = [row for row in self.rows if row.phase != Phase.ENDED]
+        left = Tables(rows, self.placements)
+        picture = snapshot.from_look(
+            cluster, seen, nodes.nodes, now, rules, empty_since=nodes.empty_since, workloads=left.facts(cluster)
+        )
+        found = {row.pk: row for row in rows}
+        return Look(seen, picture, changed=False, rows=found, placements=self.placements)
+
+
+def open_placements(cluster: Cluster) -> dict[UUID, Placement]:
+    return {found.workload_id: found for found in Placement.objects.filter(cluster=cluster, ended_at=None)}

@@ -38,7 +38,7 @@ from scheduling.reconcile import launch, steps
 from scheduling.snapshot import facts_of, flavor_fact, open_workloads
 
 if TYPE_CHECKING:
-    from scheduling.reconcile.apply import Hands
+    from scheduling.reconcile.hands import Hands
 
 WAITS = QueueFact(Standing.PENDING, Reason.HANDED_OVER, "Kueue has it and has not judged it yet.")
 _vain: dict[str, int] = {}  # uid of an object -> its generation when a write of ours last changed nothing

@@ -4,20 +4,21 @@ Only what changed is written. All of it is idempotent: seeing the same twice wri
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction as F
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from scheduling.cluster.port import Observation, PoolSize
 from scheduling.models import CardSpan, Cluster, Node, NodePool
 from scheduling.planning.coming import shows_cards
 from scheduling.planning.cuda import Version, in_words
 from scheduling.planning.facts import NodeFact, PodFact, Problem, Sharing
-from scheduling.reconcile.lingering import cards_of, lingering, lingering_json, paid_for
+from scheduling.reconcile.lingering import Paid, cards_of, lingering, lingering_json, paid_for
 from scheduling.snapshot import foreign_units, node_json
 
 POOL_KIND = "MachineDeployment"
@@ -43,25 +44,60 @@ class Seen:
 
     nodes: tuple[NodeFact, ...]
     changed: bool
+    empty_since: Mapping[str, datetime]  # by name; not of those that hold something of ours
+
+
+class Known(NamedTuple):
+    """What only we know of a node that was seen before."""
+
+    uid: str
+    usable_since: datetime | None
+    empty_since: datetime | None
+    lingering: Any
 
 
 @transaction.atomic
-def see_nodes(cluster: Cluster, seen: Observation, now: datetime) -> Seen:
-    """Bring the node rows and card spans in line with a complete look."""
-    known = {row.name: row for row in cluster.nodes.all()}
-    pools = {pool.name: pool for pool in cluster.pools.all()}
-    pods, stuck = _by_node(seen.pods), lingering(seen.pods, paid_for(cluster))
+def see_nodes(
+    cluster: Cluster,
+    seen: Observation,
+    now: datetime,
+    *,
+    changed: frozenset[str] | None = None,
+    paid: Paid | None = None,
+) -> Seen:
+    """Bring the node rows and card spans in line with a complete look.
+
+    With `changed`, only those nodes are compared, the ones that come or go, and those with pods that do not: the
+    others' facts are not even read. `paid` are the open placements, where they are at hand.
+    """
+    known, stuck = _known(cluster), lingering(seen.pods, paid_for(cluster) if paid is None else paid)
     nodes = [_with_usable_since(node, known.get(node.name), now) for node in seen.nodes]
-    rows = [_row(cluster, node, known.get(node.name), pools, pods[node.name], now) for node in nodes]
+    news = [node for node in nodes if _may_differ(node, known.get(node.name), stuck[node.name], changed)]
+    gone = known.keys() - {node.name for node in nodes}
+    if not news and not gone:
+        return Seen(tuple(nodes), changed=False, empty_since=_empty(known))
+    whole = changed is None
+    pods = _by_node(seen.pods, None if whole else {node.name for node in news})
+    before = {row.name: row for row in _rows(cluster, None if whole else [node.name for node in news])}
+    pools = {pool.name: pool for pool in cluster.pools.all()}
+    rows = [_row(cluster, node, before.get(node.name), pools, pods[node.name], now) for node in news]
     for row in rows:
         row.lingering = lingering_json(stuck[row.name])
-    fresh = [row for row in rows if _differs(row, known.get(row.name))]
+    fresh = [row for row in rows if _differs(row, before.get(row.name))]
     Node.objects.bulk_create(fresh, update_conflicts=True, unique_fields=["cluster", "name"], update_fields=NODE_FIELDS)
-    gone = set(known) - {node.name for node in nodes}
-    cluster.nodes.filter(name__in=gone).delete()
+    if gone:
+        cluster.nodes.filter(name__in=gone).delete()
     _see_cuda(pools, nodes)
-    _see_spans(cluster, nodes, pods, stuck, now)
-    return Seen(tuple(nodes), changed=bool(fresh or gone))
+    _see_spans(cluster, news, pods, stuck, now, of=None if whole else _uids(known, news, gone))
+    empty = _empty(known) | {row.name: row.empty_since for row in rows if row.empty_since}
+    held = {row.name for row in rows if not row.empty_since} | gone
+    left = {name: since for name, since in empty.items() if name not in held}
+    return Seen(tuple(nodes), changed=bool(fresh or gone), empty_since=left)
+
+
+def unwritten(cluster: Cluster, seen: Observation) -> Seen:
+    """The nodes of a look that lacks something, beside what was known before. One query."""
+    return Seen(seen.nodes, changed=False, empty_since=_empty(_known(cluster)))
 
 
 def _see_cuda(pools: Mapping[str, NodePool], nodes: Iterable[NodeFact]) -> None:
@@ -115,10 +151,37 @@ def foreign(node: NodeFact, pods: Iterable[PodFact]) -> F:
     return sum((shares.get(resource, F(0)) * count for resource, count in units.items()), F(0))
 
 
-def _with_usable_since(node: NodeFact, row: Node | None, now: datetime) -> NodeFact:
-    same = row is not None and row.uid == node.uid
-    if same and row is not None and row.usable_since:
-        return replace(node, usable_since=row.usable_since)
+def _known(cluster: Cluster) -> dict[str, Known]:
+    """By name; without the facts, which are large."""
+    rows = cluster.nodes.order_by().values_list("name", "uid", "usable_since", "empty_since", "lingering")
+    return {name: Known(uid, usable, empty, stuck) for name, uid, usable, empty, stuck in rows}
+
+
+def _empty(known: Mapping[str, Known]) -> dict[str, datetime]:
+    return {name: one.empty_since for name, one in known.items() if one.empty_since}
+
+
+def _may_differ(node: NodeFact, before: Known | None, stuck: Sequence[PodFact], changed: frozenset[str] | None) -> bool:
+    if changed is None or before is None or node.name in changed:
+        return True
+    if (stuck or before.lingering) and lingering_json(stuck) != before.lingering:
+        return True  # a meter that ended makes a pod the platform's, though nothing changed in the cluster
+    return (before.uid, before.usable_since) != (node.uid, node.usable_since)
+
+
+def _rows(cluster: Cluster, names: Collection[str] | None) -> QuerySet[Node]:
+    return cluster.nodes.all() if names is None else cluster.nodes.filter(name__in=names)
+
+
+def _uids(known: Mapping[str, Known], news: Iterable[NodeFact], gone: Iterable[str]) -> set[str]:
+    """Machines, present and former, whose card spans may have changed."""
+    former = {known[name].uid for name in [*gone, *(node.name for node in news)] if name in known}
+    return former | {node.uid for node in news}
+
+
+def _with_usable_since(node: NodeFact, before: Known | None, now: datetime) -> NodeFact:
+    if before is not None and before.uid == node.uid and before.usable_since:
+        return replace(node, usable_since=before.usable_since)
     return replace(node, usable_since=now if shows_cards(node) else None)
 
 
@@ -168,9 +231,12 @@ def _see_spans(
     pods: Mapping[str, Sequence[PodFact]],
     stuck: Mapping[str, Sequence[PodFact]],
     now: datetime,
+    *,
+    of: Collection[str] | None,
 ) -> None:
-    """Close the spans that no longer tell the truth, and open the ones that do."""
-    told = {span.node_uid: span for span in CardSpan.objects.filter(cluster=cluster, ended_at=None)}
+    """Close the spans that no longer tell the truth, and open the ones that do; all, or those of these machines."""
+    open_ones = CardSpan.objects.filter(cluster=cluster, ended_at=None)
+    told = {span.node_uid: span for span in (open_ones if of is None else open_ones.filter(node_uid__in=of))}
     wanted = {node.uid: _span(cluster, node, pods[node.name], stuck[node.name], now) for node in nodes if node.cards}
     stale = [span for uid, span in told.items() if uid not in wanted or _says(wanted[uid]) != _says(span)]
     for span in stale:
@@ -210,9 +276,10 @@ def foreign_held(pods: Iterable[PodFact]) -> dict[str, dict[str, int]]:
     return {namespace: dict(held) for namespace, held in sorted(units.items())}
 
 
-def _by_node(pods: Iterable[PodFact]) -> defaultdict[str, list[PodFact]]:
+def _by_node(pods: Iterable[PodFact], names: Collection[str] | None) -> defaultdict[str, list[PodFact]]:
+    """Pods that hold something, of all nodes or of these."""
     found: defaultdict[str, list[PodFact]] = defaultdict(list)
     for pod in pods:
-        if pod.node and pod.phase not in FINISHED:
+        if pod.node and (names is None or pod.node in names) and pod.phase not in FINISHED:
             found[pod.node].append(pod)
     return found

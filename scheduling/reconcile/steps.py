@@ -4,7 +4,7 @@ Only a complete picture moves phases: a pod that could not be read is not a pod 
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from datetime import timedelta as td
@@ -13,15 +13,14 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import OuterRef, QuerySet, Subquery
 
-from scheduling.changes import Step, move, note
+from scheduling.changes import Change, Step, move, move_all
 from scheduling.cluster.port import Observation
 from scheduling.models import Cluster, Placement, Transition, Workload
-from scheduling.planning.facts import Desired, NodeFact, ObjectFact, Phase, PodFact, Reason
+from scheduling.planning.facts import Desired, NodeFact, ObjectFact, Phase, PodFact, Reason, WorkloadFact
 from scheduling.planning.phases import Move, observed
-from scheduling.snapshot import facts_of, open_workloads
 
+BATCH = 200  # steps of one transaction
 BLIND = td(minutes=2)  # between two looks; less is the usual pace
 
 
@@ -42,22 +41,25 @@ def found_in(seen: Observation) -> Found:
     return Found(pods, {item.workload: item for item in seen.objects}, {node.name: node for node in seen.nodes})
 
 
-def follow(cluster: Cluster, seen: Observation, now: datetime) -> int:
-    """Move every workload of the cluster that calls for it; returns how many moved."""
+def follow(
+    rows: Sequence[Workload],
+    facts: Sequence[WorkloadFact],
+    placements: Mapping[UUID, Placement],
+    seen: Observation,
+    now: datetime,
+    *,
+    blind: datetime | None = None,
+) -> int:
+    """Move every one of these rows that calls for it, batch by batch; returns how many moved. The rows say so then."""
     found = found_in(seen)
-    rows = list(with_last_stop(open_workloads(cluster)))
-    open_placements = list(Placement.objects.filter(cluster=cluster, ended_at=None))
-    placement_of = {placement.workload_id: placement for placement in open_placements}
-    blind = blind_since(cluster, seen)
-    moved = 0
-    for row, fact in zip(rows, facts_of(cluster, rows, open_placements), strict=True):
-        if row.phase == Phase.ASLEEP:
-            moved += _wake(row, now)
-        elif row.phase != Phase.PLACED or arrived(row, found.objects.get(row.pk)):
-            pods = found.pods.get(fact.id, ())
-            thing = found.objects.get(fact.id)
-            step = observed(fact, thing, pods, now, nodes=found.nodes, seen_before=blind)
-            moved += step is not None and take(row, placement_of.get(fact.id), step)
+    moved = sum(_wake(row, now) for row in _woken(rows))
+    steps = [
+        (row, step)
+        for row, fact in zip(rows, facts, strict=True)
+        if row.phase not in (Phase.ASLEEP, Phase.WAITING) and (step := _step(row, fact, found, now, blind))
+    ]
+    for start in range(0, len(steps), BATCH):
+        moved += _take(steps[start : start + BATCH], placements)
     return moved
 
 
@@ -78,29 +80,64 @@ def _looked_lately(cluster: Cluster) -> bool:
     return cluster.looked_at is not None and datetime.now(UTC) - cluster.looked_at < max(usual, BLIND)
 
 
-@transaction.atomic
+def _step(row: Workload, fact: WorkloadFact, found: Found, now: datetime, blind: datetime | None) -> Move | None:
+    thing = found.objects.get(row.pk)
+    if row.phase == Phase.PLACED and not arrived(row, thing):
+        return None
+    return observed(fact, thing, found.pods.get(row.pk, ()), now, nodes=found.nodes, seen_before=blind)
+
+
 def take(row: Workload, placement: Placement | None, step: Move) -> bool:
-    """One observed step: the phase, and what it means for the placement (the meter)."""
-    if step.to == row.phase:
-        noted = note(row, step.reason, step.text, step.at)
-        if noted and placement is not None and row.phase == Phase.STOPPING:  # its grace is over (Q11)
-            _meter_stops(placement, step.at)
-        return noted
-    if not move(row, Step(step.to, step.reason, step.text, step.at), **_facts(row, step)):
-        return False
-    if placement is None:
-        return True
+    """One observed step; whether it was taken."""
+    return bool(_take([(row, step)], {row.pk: placement} if placement else {}))
+
+
+@transaction.atomic
+def _take(steps: Sequence[tuple[Workload, Move]], placements: Mapping[UUID, Placement]) -> int:
+    """Observed steps: the phases, and what they mean for the placements (the meter), all or none of it."""
+    changes, befores = [], {}
+    for row, step in steps:
+        remark = step.to == row.phase
+        if remark and (row.phase_reason, row.phase_text) == (step.reason, step.text[:500]):
+            continue
+        befores[row.pk] = (step, remark)
+        facts = {} if remark else _facts(row, step)
+        changes.append(Change(row, Step(step.to, step.reason, step.text, step.at), facts))
+    moved = move_all(changes)
+    for row in moved:
+        placement = placements.get(row.pk)
+        if placement is not None:
+            step, remark = befores[row.pk]
+            _meter(placement, step, remark=remark)
+    return len(moved)
+
+
+def _meter(placement: Placement, step: Move, *, remark: bool) -> None:
+    """What a step means for what is charged. A remark while stopping says that its grace is over (Q11)."""
+    if remark and step.to != Phase.STOPPING:
+        return
     if step.to in (Phase.STARTING, Phase.RUNNING):
         _meter_runs(placement, step)
-    if step.to in (Phase.WAITING, Phase.ASLEEP, Phase.ENDED) or step.reason == Reason.REMOVED_OUTSIDE:  # Q1
+    ended = step.to in (Phase.WAITING, Phase.ASLEEP, Phase.ENDED) or step.reason == Reason.REMOVED_OUTSIDE  # Q1
+    if remark or ended:
         _meter_stops(placement, step.at)
-    return True
 
 
-def with_last_stop(rows: QuerySet[Workload]) -> QuerySet[Workload]:
-    """The rows, each with `stopped_at`: when it last began to stop; None where it never did."""
-    stops = Transition.objects.filter(workload=OuterRef("pk"), after=Phase.STOPPING).exclude(before=Phase.STOPPING)
-    return rows.annotate(stopped_at=Subquery(stops.order_by("-version").values("at")[:1]))
+def _woken(rows: Sequence[Workload]) -> list[Any]:
+    """Sleepers whose owners want them to run, each with `stopped_at`: when it last began to stop."""
+    wanted = [row.pk for row in rows if row.phase == Phase.ASLEEP and row.desired == Desired.RUN]
+    if not wanted:
+        return []
+    last = dict(_last_stops(wanted))
+    found = [row for row in rows if row.pk in set(wanted)]
+    for row in found:
+        row.stopped_at = last.get(row.pk)  # type: ignore[attr-defined]
+    return found
+
+
+def _last_stops(pks: Sequence[UUID]) -> Iterable[tuple[UUID, datetime]]:
+    stops = Transition.objects.filter(workload__in=pks, after=Phase.STOPPING).exclude(before=Phase.STOPPING)
+    return stops.order_by("version").values_list("workload_id", "at")
 
 
 def _wake(row: Any, now: datetime) -> bool:
@@ -108,7 +145,7 @@ def _wake(row: Any, now: datetime) -> bool:
 
     One that fell asleep by itself is still wished to run, by a wish that is older than its stop.
     """
-    if row.desired != Desired.RUN or (row.stopped_at is not None and row.desired_at < row.stopped_at):
+    if row.stopped_at is not None and row.desired_at < row.stopped_at:
         return False
     text = "Woken; it passes the quota check again."
     return move(row, Step(Phase.WAITING, Reason.WOKEN, text, now), by=row.desired_by)

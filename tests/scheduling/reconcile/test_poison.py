@@ -29,18 +29,17 @@ def breaks(monkeypatch):
     def arrange(module, name, fault):
         real = getattr(module, name)
 
-        def broken(first, *others, **facts):
-            row = first if isinstance(first, Workload) else Workload.objects.get(pk=first.workload)
+        def broken(row, *others, **facts):
             if row.name == "poison":
                 raise fault
-            return real(first, *others, **facts)
+            return real(row, *others, **facts)
 
         monkeypatch.setattr(module, name, broken)
 
     return arrange
 
 
-@pytest.mark.parametrize(("module", "name"), [(launch, "put_all"), (reserve, "reserve")])
+@pytest.mark.parametrize(("module", "name"), [(launch, "put_launch"), (reserve, "placement_of")])
 def test_a_workload_that_always_breaks_is_parked_and_the_others_go_on(harbour, breaks, module, name):
     poison = harbour.open("poison", WHOLE)
     sound = [harbour.open(f"sound-{number}", WHOLE) for number in range(2)]
@@ -65,7 +64,7 @@ def test_a_workload_that_always_breaks_is_parked_and_the_others_go_on(harbour, b
 def test_a_workload_that_kills_its_workers_is_parked_after_some_and_the_others_go_on(harbour, breaks):
     poison = harbour.open("poison", WHOLE)
     sound = [harbour.open(f"sound-{number}", WHOLE) for number in range(2)]
-    breaks(launch, "put_all", Killed())
+    breaks(launch, "put_launch", Killed())
     deaths = 0
 
     for _ in range(80):
@@ -95,7 +94,7 @@ def test_a_put_that_comes_back_is_not_held_against_anybody(harbour):
 
 def test_a_fault_of_the_tables_is_nobodys_poison(harbour, breaks):
     row = harbour.open("poison", WHOLE)
-    breaks(reserve, "reserve", OperationalError("the connection is gone"))
+    breaks(reserve, "placement_of", OperationalError("the connection is gone"))
 
     with pytest.raises(OperationalError):
         harbour.settle()

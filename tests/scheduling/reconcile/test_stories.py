@@ -4,11 +4,10 @@ from fractions import Fraction as F
 
 import pytest
 
-from scheduling import services
+from scheduling import services, snapshot
 from scheduling.cluster.port import Ref
 from scheduling.models import Placement, Transition, Workload
 from scheduling.reconcile import launch
-from scheduling.reconcile import steps as following
 from tenants.models import Grant
 
 
@@ -149,7 +148,7 @@ def test_an_approved_request_lets_its_workload_start(harbour):
 def test_a_worker_that_dies_before_the_put_loses_nothing(harbour, monkeypatch):
     row = harbour.open("notebook", "h100-80gb/whole")
     with monkeypatch.context() as patch:
-        patch.setattr(launch, "put_all", interrupted)
+        patch.setattr(launch, "put_launch", interrupted)
         with pytest.raises(KeyboardInterrupt):
             harbour.cycle()
     assert harbour.read(row).phase == "placed"
@@ -161,14 +160,14 @@ def test_a_worker_that_dies_before_the_put_loses_nothing(harbour, monkeypatch):
 
 def test_a_worker_that_dies_after_the_put_makes_no_second_one(harbour, monkeypatch):
     row = harbour.open("notebook", "h100-80gb/whole")
-    put_all = launch.put_all
+    put_launch = launch.put_launch
 
     def put_and_die(*args):
-        put_all(*args)
+        put_launch(*args)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(launch, "put_all", put_and_die)
+        patch.setattr(launch, "put_launch", put_and_die)
         with pytest.raises(KeyboardInterrupt):
             harbour.cycle()
     harbour.pass_time(minutes=2, every=0.5)
@@ -220,14 +219,14 @@ def interrupted(*_):
 
 def test_a_workload_opened_in_mid_look_waits_for_the_next_one(harbour, monkeypatch):
     """What comes in after the line of workloads has been read must not end the look."""
-    read = following.facts_of
+    read = snapshot.facts_of
 
     def read_late(cluster, rows, placements):
         harbour.open("latecomer", "h100-80gb/whole")
         return read(cluster, rows, placements)
 
     with monkeypatch.context() as patch:
-        patch.setattr(following, "facts_of", read_late)
+        patch.setattr(snapshot, "facts_of", read_late)
         harbour.cycle()
     harbour.pass_time(minutes=2, every=0.5)
 
@@ -266,7 +265,7 @@ def test_the_same_refusal_is_written_down_once(harbour):
 def test_a_paused_cluster_finishes_nothing_that_was_begun_either(harbour, monkeypatch):
     row = harbour.open("notebook", "h100-80gb/whole")
     with monkeypatch.context() as patch:
-        patch.setattr(launch, "put_all", interrupted)
+        patch.setattr(launch, "put_launch", interrupted)
         with pytest.raises(KeyboardInterrupt):
             harbour.cycle()
     type(harbour.world.cluster).objects.update(paused=True)
