@@ -30,17 +30,17 @@ def bound_document(namespace: str, team: str, most: Mapping[str, int]) -> Docume
     }
 
 
-def most_units(granted: Mapping[str, F], offered: Mapping[str, Units], held: Mapping[str, int]) -> dict[str, int]:
-    """Units by resource that a namespace may hold: `granted` cards by model, spent on nothing but that resource.
+def most_units(granted: Mapping[str, F], offered: Mapping[str, Units]) -> dict[str, int]:
+    """Units by resource that `granted` cards by model come to, spent on nothing but that resource.
 
     A resource that several models offer may be filled from the grants of all of them. What no grant covers is bound
-    at what is `held` there already, mostly 0: one dimension left open would be no bound at all.
+    at 0: one dimension left open would be no bound at all.
     """
     found: defaultdict[str, int] = defaultdict(int)
     for model, units in offered.items():
         for resource, share in units.items():
             found[resource] += int(granted.get(model, F(0)) / share) if share else 0
-    return {resource: max(units, held.get(resource, 0)) for resource, units in found.items()}
+    return dict(found)
 
 
 def offered_by(pools: Iterable[PoolFact], nodes: Iterable[NodeFact]) -> dict[str, dict[str, F]]:

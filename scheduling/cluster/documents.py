@@ -22,6 +22,12 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defau
     """One object inside a document. Unknown fields are skipped, missing ones have defaults."""
 
 
+class OwnerPart(Part, frozen=True, kw_only=True):
+    kind: str = ""
+    uid: str = ""
+    controller: bool | None = None
+
+
 class Meta(Part, frozen=True, kw_only=True):
     name: str = ""
     namespace: str = ""
@@ -32,6 +38,7 @@ class Meta(Part, frozen=True, kw_only=True):
     deletion_timestamp: str | None = None
     deletion_grace_period_seconds: int | None = None
     resource_version: str = ""
+    owner_references: list[OwnerPart] | None = None
 
 
 class Condition(Part, frozen=True, kw_only=True):

@@ -46,15 +46,6 @@ class RequeueState(Part, frozen=True, kw_only=True):
     requeue_at: str | None = None
 
 
-class Owner(Part, frozen=True, kw_only=True):
-    kind: str = ""
-    uid: str = ""
-
-
-class OwnedMeta(Meta, frozen=True, kw_only=True):
-    owner_references: list[Owner] | None = None
-
-
 class WorkloadSpec(Part, frozen=True, kw_only=True):
     queue_name: str = ""
     active: bool | None = None
@@ -68,7 +59,7 @@ class WorkloadStatus(Part, frozen=True, kw_only=True):
 
 
 class WorkloadDocument(Part, frozen=True, kw_only=True):
-    metadata: OwnedMeta = OwnedMeta()
+    metadata: Meta = Meta()
     spec: WorkloadSpec = WorkloadSpec()
     status: WorkloadStatus = WorkloadStatus()
 

@@ -52,6 +52,7 @@ def pod_fact(pod: PodDocument) -> PodFact:
         reason=reason_of(pod, main),
         message=message_of(pod, main),
         exit_code=ended.exit_code if ended else None,
+        controller=next((owner.uid for owner in meta.owner_references or () if owner.controller), ""),
     )
 
 

@@ -219,6 +219,7 @@ class PodFact:
     reason: str = ""  # UnexpectedAdmissionError, Evicted, NodeLost, ...
     message: str = ""
     exit_code: int | None = None
+    controller: str = ""  # the uid of the StatefulSet or Job that made it; "": nobody's
 
 
 @dataclass(frozen=True, slots=True)

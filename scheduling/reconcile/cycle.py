@@ -12,6 +12,7 @@ from scheduling.planning.cutting import failed_cuts
 from scheduling.planning.due import next_due
 from scheduling.planning.plan import plan
 from scheduling.reconcile.apply import apply
+from scheduling.reconcile.ceilings import write_ceilings
 from scheduling.reconcile.chores import Done
 from scheduling.reconcile.fence import Fenced
 from scheduling.reconcile.guard import guard
@@ -41,7 +42,9 @@ def run_cycle(cluster: Cluster, port: ClusterPort, now: datetime, ours: Lease | 
     refusal = "" if not cluster.paused else "The cluster is paused; nothing is done until the operator resumes it."
     refusal = refusal or (look.queue.trouble if look.queue else "")
     refusal = refusal or guard(wanted, look.snapshot)  # 3. Doubt: does this look like a mistake?
+    barred = [] if refusal else write_ceilings(cluster, port, look)  # before what they have to let in
     done = Done() if refusal else apply(wanted, cluster, port, look, ours)  # 4. Act: every action may be repeated.
+    done.failures[:0] = barred
     return remember(cluster, _report(look, done, refusal, started))  # 5. Say so.
 
 

@@ -8,7 +8,8 @@ from uuid import UUID
 from scheduling import snapshot
 from scheduling.cluster.port import ClusterPort, Observation
 from scheduling.models import Cluster, Placement, Workload
-from scheduling.planning.facts import Phase, QueueRules, Snapshot, WorkloadFact
+from scheduling.planning.facts import Phase, Problem, QueueRules, Snapshot, WorkloadFact
+from scheduling.planning.owners import disowned, unproven
 from scheduling.reconcile import queueing, records, steps
 from scheduling.reconcile.lease import Lease, LeaseLost
 from scheduling.reconcile.lingering import Paid
@@ -39,6 +40,7 @@ def observe(cluster: Cluster, port: ClusterPort, now: datetime, ours: Lease | No
         ours.picture = port.picture()
     if not seen.complete:
         return Tables.read(cluster).look(cluster, seen, records.unwritten(cluster, seen), now)
+    told, seen = seen, proven(cluster, seen)
     queue = queueing.look_at(cluster, port, seen, now)
     moved = queueing.follow(cluster, seen, queue, now) if queue else 0
     tables, blind = Tables.read(cluster), steps.blind_since(cluster, seen)
@@ -47,7 +49,7 @@ def observe(cluster: Cluster, port: ClusterPort, now: datetime, ours: Lease | No
         tables = Tables(tables.rows, open_placements(cluster))
     nodes = records.see_nodes(cluster, seen, now, changed=seen.changed, paid=tables.paid)
     records.see_pools(cluster, seen.sizes, seen.problems)
-    port.taken(seen)
+    port.taken(told)
     look = tables.look(cluster, seen, nodes, now, queue.rules if queue else None)
     return replace(look, changed=nodes.changed or moved > 0, queue=queue)
 
@@ -93,3 +95,28 @@ class Tables:
 
 def open_placements(cluster: Cluster) -> dict[UUID, Placement]:
     return {found.workload_id: found for found in Placement.objects.filter(cluster=cluster, ended_at=None)}
+
+
+def proven(cluster: Cluster, seen: Observation) -> Observation:
+    """The look, in which pods that only wear our labels are others': nobody is charged by a label that anybody may set.
+
+    A pod that has lost its object (`kubectl delete --cascade=orphan`) is still known by its own uid.
+    """
+    doubtful = {pod.uid for pod in unproven(seen.pods, seen.objects)}
+    if not doubtful:
+        return seen
+    known = Placement.objects.filter(cluster=cluster, pod_uid__in=doubtful).values_list("pod_uid", flat=True)
+    others = doubtful - set(known)
+    if not others:
+        return seen
+    problems = [
+        Problem(
+            pod.namespace, "metadata.labels", f"Pod {pod.name} wears Berth's labels but was not made for a workload."
+        )
+        for pod in seen.pods
+        if pod.uid in others
+    ]
+    nodes = {pod.node for pod in seen.pods if pod.uid in others}
+    changed = None if seen.changed is None else seen.changed | nodes
+    pods = disowned(seen.pods, others)
+    return replace(seen, pods=pods, problems=(*seen.problems, *problems), changed=changed)
