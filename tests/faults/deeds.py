@@ -74,6 +74,20 @@ class Hang:
 
 
 @dataclass(frozen=True, slots=True)
+class Hold:
+    """Held back until `over` is set, and delivered then, even if whoever asked is dead by that time: a late message."""
+
+    over: threading.Event = field(default_factory=threading.Event)
+    met: threading.Event = field(default_factory=threading.Event)
+
+    async def meet(self, exchange: Exchange) -> None:
+        self.met.set()
+        while not self.over.is_set():  # noqa: ASYNC110 (set by a test's thread)
+            await asyncio.sleep(0.01)
+        await exchange.deliver()
+
+
+@dataclass(frozen=True, slots=True)
 class Drip:
     """The answer comes in small drops with pauses."""
 

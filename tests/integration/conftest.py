@@ -1,29 +1,59 @@
-"""One site for all tests of this folder; each leaves it whole."""
+"""One site for all tests of this folder that run in one process; each leaves it whole."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from portal.demo.launcher import Demo, empty_folder, running
-from portal.processes import free_port
-from tests.integration.site import Site
+from portal.demo.launcher import ROOT, Demo, empty_folder, running
+from portal.processes import free_port, stop
+from tests.faults.proxy import between
+from tests.integration.site import Site, settings_of
+from tools.database import start_postgres, stop_postgres
 
 
 @pytest.fixture(scope="session")
-def running_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    folder = tmp_path_factory.mktemp("site") / "demo"
+def running_site() -> Iterator[Site]:
+    with tempfile.TemporaryDirectory(prefix="berth") as name:  # short: a socket's path holds few characters
+        postgres, address = start_postgres(Path(name) / "tables")
+        try:
+            yield from demo_on(address, Path(name) / "site")
+        finally:
+            stop_postgres(postgres)
+
+
+def demo_on(postgres: str, folder: Path) -> Iterator[Site]:
     empty_folder(folder)
-    with running(Demo(folder=folder, port=free_port(), rate=60.0)) as demo:
-        yield Site(demo)
+    demo = Demo(folder=folder, port=free_port(), rate=60.0, quick=settings_of(postgres, folder))
+    with running(demo), between(demo.cluster_url) as proxy:
+        site = Site(demo, proxy)
+        site.table("UPDATE scheduling_cluster SET server = %s", proxy.url)
+        words = [sys.executable, "-m", "tests.integration.checker"]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        with subprocess.Popen(words, cwd=ROOT, env=demo.environment, text=True, **pipes) as site.checker:
+            try:
+                yield site
+            finally:
+                stop(site.checker)
 
 
 @pytest.fixture
 def site(running_site: Site) -> Iterator[Site]:
     """The site, whole before and after, with Robin logged in. Afterwards every invariant holds."""
     running_site.most_pods.clear()
+    running_site.opened.clear()
+    for name in [child.name for child in running_site.demo.children if child.name not in ("messages", "cluster")]:
+        if name != "portal" and name != "worker":
+            running_site.kill(name)
+    if not running_site.has("worker"):
+        running_site.start_worker()
     running_site.enter()
     yield running_site
-    assert running_site.findings() == []
+    running_site.mend()
+    running_site.comes_to_rest()
     assert set(running_site.most_pods.values()) <= {1}, "A workload had two pods at once."
