@@ -1,7 +1,7 @@
 """The one way a phase changes: a guarded update, a transition, and a word to the open pages after commit."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -30,7 +30,7 @@ def move(workload: Workload, step: Step, *, by: User | None = None, **facts: Any
 
     `facts` are further columns of the cycle to write with it. Raises ValueError for a step that MOVES does not allow.
     """
-    before = Phase(workload.phase)
+    before, step = Phase(workload.phase), _in_order(workload, step)
     if not _write(workload, before, step, facts):
         return False
     workload.refresh_from_db()
@@ -53,7 +53,7 @@ def move_all(changes: Sequence[Change]) -> list[Workload]:
 
     Unlike `move` it does not read the rows again: what people wrote meanwhile is not in them.
     """
-    moved = [(change, Phase(change.row.phase)) for change in changes]
+    moved = [(replace(one, step=_in_order(one.row, one.step)), Phase(one.row.phase)) for one in changes]
     moved = [(change, before) for change, before in moved if _write(change.row, before, change.step, change.facts)]
     Transition.objects.bulk_create([_transition(change.row, before, change.step) for change, before in moved])
     _tell([change.row for change, _ in moved])
@@ -71,6 +71,12 @@ def record(workload: Workload, before: Phase | None, step: Step, *, by: User | N
     """Write the transition and tell the pages. For `move` and for the row's first transition only."""
     _transition(workload, before, step, by).save(force_insert=True)
     _tell([workload])
+
+
+def _in_order(row: Workload, step: Step) -> Step:
+    """No step lies before the last one: a look has one time, at its begin, and somebody may have asked meanwhile."""
+    late = step.to != row.phase and step.at < row.phase_since
+    return replace(step, at=row.phase_since) if late else step
 
 
 def _write(row: Workload, before: Phase, step: Step, facts: Mapping[str, Any]) -> bool:

@@ -47,8 +47,7 @@ def put_again(what: str, row: Workload, placement: Placement, hands: Hands) -> N
     """Once more, and alone, what an earlier look began and did not bring to an end."""
     if row.unfinished_puts >= MOST_DEATHS:
         text = f"{row.unfinished_puts} workers in a row died while they put it into the cluster."
-        attempt(what, partial(give_back, row, text, hands, Reason.BACKING_OFF), hands.done)
-        Workload.objects.filter(pk=row.pk).update(unfinished_puts=0)
+        attempt(what, partial(give_back, row, text, hands, Reason.BACKING_OFF), hands.done)  # and it stays suspect
         return
     Workload.objects.filter(pk=row.pk).update(unfinished_puts=Column("unfinished_puts") + 1)
     put_together([(what, row, placement)], hands)

@@ -72,12 +72,12 @@ def reserve_all(actions: Sequence[Place], now: datetime) -> list[Taken]:
         rooms.take(row, action.share)
         chosen.append((action, _change(row, action, now)))
     moved = {row.pk for row in move_all([change for _, change in chosen])}
-    taken = [(change.row, placement_of(change.row, action, now)) for action, change in chosen if change.row.pk in moved]
+    taken = [(change.row, placement_of(change.row, action)) for action, change in chosen if change.row.pk in moved]
     Placement.objects.bulk_create([placement for _, placement in taken])
     return taken
 
 
-def placement_of(row: Workload, action: Place, now: datetime) -> Placement:
+def placement_of(row: Workload, action: Place) -> Placement:
     return Placement(
         workload=row,
         attempt=row.attempt,
@@ -88,7 +88,7 @@ def placement_of(row: Workload, action: Place, now: datetime) -> Placement:
         flavor_id=row.flavor_id,
         share=action.share,
         namespace=row.team.namespace,
-        placed_at=now,
+        placed_at=row.phase_since,
     )
 
 

@@ -148,7 +148,7 @@ def test_13_a_worker_told_to_end_with_twenty_tasks_running_finishes_them(site: S
     with clusters(site, 20) as added:
         held = Hold()
         site.proxy.on(held, "GET", "/nodes$", watch=False, times=None)
-        site.start_worker(threads=24)
+        site.start_worker(threads=24, BERTH_DATABASE_POOL="60")
         for number in added:
             site.send("scheduling.cycle", number)
         until(lambda: running(site, added) == 20, "Twenty at once", patience=PATIENCE)
