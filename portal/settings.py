@@ -191,6 +191,8 @@ BERTH_RATE_SECONDS = read.envseconds("BERTH_RATE_SECONDS", 60, least=0.1, most=3
 
 CELERY_BROKER_URL = REDIS_URL
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # however long it is away: a worker that gave up would need somebody
+CELERY_BROKER_CHANNEL_ERROR_RETRY = True  # a server that is full, or a replica for a while, ends no worker either
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     "visibility_timeout": 3600,
     "global_keyprefix": "berth:",

@@ -47,13 +47,9 @@ def site(running_site: Site) -> Iterator[Site]:
     """The site, whole before and after, with Robin logged in. Afterwards every invariant holds."""
     running_site.most_pods.clear()
     running_site.opened.clear()
-    for name in [child.name for child in running_site.demo.children if child.name not in ("messages", "cluster")]:
-        if name != "portal" and name != "worker":
-            running_site.kill(name)
-    if not running_site.has("worker"):
-        running_site.start_worker()
+    running_site.make_whole()
     running_site.enter()
     yield running_site
-    running_site.mend()
+    running_site.make_whole()
     running_site.comes_to_rest()
     assert set(running_site.most_pods.values()) <= {1}, "A workload had two pods at once."

@@ -14,6 +14,7 @@ import sys
 import time
 import urllib.request
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,7 @@ PATIENCE = 60.0  # seconds for whatever has to come right again
 REST = 2.5  # seconds in which a site at rest writes nothing: two ticks and some
 PACE = 60.0  # of tables and cluster against the wall
 QUEUE = "berth:celery"
+WHOLE = ("messages", "cluster", "portal", "worker")
 PREFIX = {"global_keyprefix": "berth:"}
 
 
@@ -59,7 +61,8 @@ class Site:
     def kill(self, name: str) -> None:
         """As the kernel does it when memory is short: no last words, the children too."""
         child = self.child(name)
-        os.killpg(child.process.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.killpg(child.process.pid, signal.SIGKILL)
         child.process.wait()
         self.demo.children.remove(child)
 
@@ -74,6 +77,19 @@ class Site:
         """A child that has ended by itself."""
         self.demo.children.remove(self.child(name))
 
+    def make_whole(self) -> None:
+        """Whatever a test has left: one portal, one worker, one message server, and nothing else."""
+        self.mend()
+        for child in list(self.demo.children):
+            if child.process.poll() is not None or child.name not in WHOLE:
+                self.kill(child.name)
+        if not self.has("messages"):
+            self.start_messages()
+        if not self.has("portal"):
+            self.start_portal()
+        if not self.has("worker"):
+            self.start_worker()
+
     def start_worker(self, name: str = "worker", *, beat: bool = True, threads: int = 4, **settings: str) -> None:
         """A worker, with a beat of its own unless told otherwise. Returns at once; its log begins anew."""
         words = ("-P", "threads", "-c", str(threads), "-l", "INFO", "--without-gossip", "--without-mingle")
@@ -83,8 +99,9 @@ class Site:
     def start_beat(self, name: str, **settings: str) -> None:
         self._celery(name, "beat", "-s", str(self.demo.folder / name), **settings)
 
-    def start_portal(self) -> None:
-        launcher.add(self.demo, "portal", *launcher.portal_words(self.demo))
+    def start_portal(self, **settings: str) -> None:
+        words = [sys.executable, *launcher.portal_words(self.demo)]
+        self._start("portal", words, **settings)
         until(lambda: launcher.answers(f"{self.demo.url}/ready"), "The portal's answer", patience=PATIENCE)
 
     def start_messages(self) -> None:
@@ -229,6 +246,10 @@ class Site:
     def value(self, query: str, *values: Any) -> Any:
         return self.table(query, *values)[0][0]
 
+    def add_cluster(self, name: str) -> int:
+        """A row of a further cluster, for which the same server answers."""
+        return int(self.value(ADD_CLUSTER, name))
+
     def drop_clusters(self, name: str) -> None:
         """Take out clusters on which nothing ran."""
         rows = "(SELECT id FROM scheduling_cluster WHERE name LIKE %s)"
@@ -240,14 +261,13 @@ class Site:
         return next(child for child in self.demo.children if child.name == name)
 
     def _celery(self, name: str, *words: str, **settings: str) -> None:
+        self._start(name, [sys.executable, "-m", "celery", "-A", "portal", *words], **settings)
+
+    def _start(self, name: str, words: list[str], **settings: str) -> None:
         log = self.demo.logs / f"{name}.log"
         log.write_text("")
-        process = launcher.spawn(
-            [sys.executable, "-m", "celery", "-A", "portal", *words],
-            log=log,
-            environment={**self.demo.environment, **settings},
-        )
-        self.demo.children.append(Child(name, process, log))
+        environment = {**self.demo.environment, **settings}
+        self.demo.children.append(Child(name, launcher.spawn(words, log=log, environment=environment), log))
 
     def _listed(self, path: str) -> list[dict[str, Any]]:
         with urllib.request.urlopen(self.demo.cluster_url + path, timeout=10) as answer:  # noqa: S310
@@ -265,3 +285,9 @@ def settings_of(postgres: str, folder: Path) -> dict[str, str]:
         "BERTH_LOG_LEVEL": "INFO",
         "POINTS_FOLDER": str(points),
     }
+
+
+ADD_CLUSTER = """INSERT INTO scheduling_cluster
+SELECT (jsonb_populate_record(row, jsonb_build_object('id', nextval(pg_get_serial_sequence('scheduling_cluster', 'id')),
+ 'name', %s::text, 'seen_at', null, 'lease_token', '', 'lease_until', null))).*
+FROM scheduling_cluster row ORDER BY id LIMIT 1 RETURNING id"""

@@ -184,18 +184,12 @@ SEEN = "SELECT seen_at FROM scheduling_cluster WHERE name LIKE 'many-%%'"
 @contextmanager
 def clusters(site: Site, many: int) -> Iterator[list[int]]:
     """So many rows of clusters that the same server answers for; they are taken out again at the end."""
-    made = [site.value(ADD, f"many-{number}") for number in range(many)]
+    made = [site.add_cluster(f"many-{number}") for number in range(many)]
     try:
         yield made
     finally:
         site.kill("worker") if site.has("worker") else None
         site.drop_clusters("many-%")
-
-
-ADD = """INSERT INTO scheduling_cluster
-SELECT (jsonb_populate_record(row, jsonb_build_object('id', nextval(pg_get_serial_sequence('scheduling_cluster', 'id')),
- 'name', %s::text, 'seen_at', null, 'lease_token', '', 'lease_until', null))).*
-FROM scheduling_cluster row ORDER BY id LIMIT 1 RETURNING id"""
 
 
 def running(site: Site, added: list[int]) -> int:

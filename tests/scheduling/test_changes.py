@@ -1,5 +1,7 @@
 """The one way a phase changes."""
 
+from datetime import timedelta as td
+
 import pytest
 
 from scheduling.changes import Step, move, note
@@ -42,6 +44,16 @@ def test_who_comes_second_changes_nothing(world):
     assert not move(stale, step(world, Phase.ENDED, Reason.ASKED_TO_END))
     row.refresh_from_db()
     assert (row.phase, row.transitions.count()) == ("placed", 2)
+
+
+def test_time_never_goes_back_between_two_steps(world):
+    """A look has one time, at its begin; who asks while it lasts asks later than that."""
+    row = world.workload("notebook")
+    asked = row.phase_since
+
+    assert move(row, Step(Phase.PLACED, Reason.PLACED, "Placed.", asked - td(seconds=1)))
+
+    assert row.phase_since == row.transitions.last().at == asked
 
 
 def test_a_step_that_is_not_in_the_table_is_an_error(world):

@@ -7,6 +7,7 @@ import os
 import resource
 import signal
 from collections.abc import Callable
+from datetime import UTC, datetime
 from datetime import timedelta as td
 from functools import wraps
 from pathlib import Path
@@ -53,13 +54,15 @@ def at(point: str) -> Callable[..., Any]:
 
 
 def noted(file: str) -> Callable[..., Any]:
-    """Write down each call that was answered with yes, one line each."""
+    """Write down each period that was served, one line each."""
+    from scheduling.turns import period_of
 
     def before(real: Callable[..., Any]) -> Callable[..., Any]:
-        def meet(task: str, *others: Any) -> Any:
-            if answer := real(task, *others):
+        def meet(task: str, seconds: float) -> Any:
+            at = datetime.now(UTC)
+            if answer := real(task, seconds, at):
                 with (folder() / file).open("a") as notes:
-                    notes.write(f"{task}\n")
+                    notes.write(f"{task} {period_of(at, seconds).isoformat()}\n")
             return answer
 
         return meet
