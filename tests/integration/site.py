@@ -34,7 +34,7 @@ from tests.faults.proxy import Call, Proxy
 
 SLICE = "h100-80gb/mig-1g.10gb/on-demand"
 PATIENCE = 60.0  # seconds for whatever has to come right again
-REST = 2.5  # seconds in which a site at rest writes nothing: two ticks and some
+REST = 2.2  # seconds in which a site at rest writes nothing: two ticks
 PACE = 60.0  # of tables and cluster against the wall
 QUEUE = "berth:celery"
 WHOLE = ("messages", "cluster", "portal", "worker")

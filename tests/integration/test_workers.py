@@ -121,7 +121,7 @@ def test_06_a_task_longer_than_the_visibility_timeout_is_not_done_twice(site: Si
 def test_08_a_worker_paused_past_its_lease_makes_no_call_after_it_wakes(site: Site) -> None:
     """R1. It sleeps between two calls of one action; meanwhile another one finishes the work."""
     answered = Hold()
-    site.proxy.on(answered, "PATCH", "services/paused-")
+    site.proxy.on(answered, "PATCH", "statefulsets/paused-")
     key = site.open("paused")
     assert answered.met.wait(PATIENCE)
     site.signal("worker", signal.SIGSTOP)
