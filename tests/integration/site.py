@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -17,6 +16,7 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from signal import Signals
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -62,14 +62,14 @@ class Site:
         """As the kernel does it when memory is short: no last words, the children too."""
         child = self.child(name)
         with suppress(ProcessLookupError):
-            os.killpg(child.process.pid, signal.SIGKILL)
+            os.killpg(child.process.pid, Signals.SIGKILL)
         child.process.wait()
         self.demo.children.remove(child)
 
-    def signal(self, name: str, number: signal.Signals) -> None:
+    def signal(self, name: str, number: Signals) -> None:
         os.killpg(self.child(name).process.pid, number)
 
-    def signal_only(self, name: str, number: signal.Signals) -> None:
+    def signal_only(self, name: str, number: Signals) -> None:
         """As a supervisor does it: the process, not what it has started."""
         self.child(name).process.send_signal(number)
 

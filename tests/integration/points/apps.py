@@ -29,7 +29,7 @@ class Points(AppConfig):
 
         lease.HOLDS, lease.BEAT = HOLDS, HOLDS / 4
         wrap(cycle, "run_cycle", at("look"))
-        wrap(launch, "put_all", at("put"))
+        wrap(launch, "put_launch", at("put"))
         wrap(tasks, "our_turn", noted("turns"))
 
 
