@@ -2,7 +2,7 @@
 
 from tests.test_cases import NAMED, ROOT, text_of
 
-FAULTS = range(1, 17)  # on workers and messages
+FAULTS = (*range(1, 17), *range(26, 46))  # on workers and messages, on the Kubernetes API
 
 
 def test_every_test_that_the_table_of_faults_names_exists():

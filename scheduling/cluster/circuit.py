@@ -2,8 +2,11 @@
 
 One per cluster and process. After a 429 or 503 with Retry-After nobody calls before that time is over. After some calls
 in a row without any answer (or without one to who we are, 401) the circuit opens: calls fail at once for a pause that
-grows, then one call at a time tries, with little patience, and only one of all open circuits of the process at a time.
-So a cluster that hangs costs its worker a few seconds now and then, and the other clusters keep their pace.
+grows, then one call at a time tries.
+
+A cluster that has not answered this process yet, or not the last time, is in doubt: it is waited for with little
+patience, and only two such clusters at a time, so that however many hang, the worker's other threads are free for those
+that do not.
 """
 
 import math
@@ -25,8 +28,9 @@ UNAUTHORIZED = 401
 OVERLOADED = frozenset({429, 503})
 BEHIND = ("/proxy/", "/log")  # answered by a pod or a kubelet: what those do says nothing of the API server
 
-_trial = threading.Lock()
-"""Held by the one call of this process that tries a cluster which did not answer."""
+_slots = threading.BoundedSemaphore(2)
+"""Of this process, each held by a cluster in doubt that is being waited for."""
+IN_LINE = "It was not asked now: other clusters that do not answer are being tried first."
 
 
 class Circuit:
@@ -40,7 +44,8 @@ class Circuit:
         self._openings = 0
         self._open_until = 0.0
         self._told_until = 0.0
-        self._trying = False
+        self._proven = False
+        self._waited_for = 0  # calls under way since it is in doubt
         self._trouble = ""  # why it is open, and until when: an instant, so that the same state says the same words
         self._told = ""
 
@@ -63,8 +68,7 @@ class Circuit:
             self._heard()
         finally:
             if trial:
-                self._trying = False
-                _trial.release()
+                self._done()
 
     def _admit(self, *, tries: bool) -> bool:
         """Whether this call is a trial. Raises a ClusterError while nobody is to call."""
@@ -74,12 +78,21 @@ class Circuit:
                 raise ClusterError(self._told, after=self._told_until - now)
             if now < self._open_until:
                 raise ClusterError(self._trouble, after=self._open_until - now)
-            if self._failures < FAILURES:
-                return False
-            if not tries or self._trying or not _trial.acquire(blocking=False):
+            opened = self._failures >= FAILURES
+            if opened and (self._waited_for or not tries):
                 raise ClusterError(self._trouble, after=FIRST_PAUSE)
-            self._trying = True
+            if not tries or (self._proven and not self._failures):
+                return False
+            if not self._waited_for and not _slots.acquire(blocking=False):
+                raise ClusterError(self._trouble or IN_LINE, after=FIRST_PAUSE)
+            self._waited_for += 1
             return True
+
+    def _done(self) -> None:
+        with self._lock:
+            self._waited_for -= 1
+            if not self._waited_for:
+                _slots.release()
 
     def _ended(self, error: ClusterError) -> None:
         if error.status is None or error.status == UNAUTHORIZED:
@@ -93,6 +106,7 @@ class Circuit:
 
     def _heard(self) -> None:
         with self._lock:
+            self._proven = True
             self._failures = self._openings = 0
             self._open_until = 0.0
 

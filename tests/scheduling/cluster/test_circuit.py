@@ -35,7 +35,14 @@ def hand() -> Hand:
 
 @pytest.fixture
 def circuit(hand: Hand) -> Circuit:
-    return Circuit(clock=hand, dice=Highest())
+    """One whose cluster has answered."""
+    return proven(hand)
+
+
+def proven(hand: Hand) -> Circuit:
+    made = Circuit(clock=hand, dice=Highest())
+    call(made)
+    return made
 
 
 SILENT = ClusterError("The cluster at x does not answer: timed out.")
@@ -116,7 +123,7 @@ def test_an_answer_is_a_sign_of_life_whatever_it_says(circuit, error):
     fail(circuit, 1, error)
     fail(circuit, FAILURES - 1)
 
-    assert call(circuit) == math.inf
+    assert call(circuit) == TRIAL_PATIENCE, "it is not open: two failures are not three"
 
 
 @pytest.mark.parametrize("error", [SILENT, ClusterError("who?", status=401, retry=False)], ids=["silence", "401"])
@@ -158,17 +165,35 @@ def test_one_call_at_a_time_tries_and_with_little_patience(circuit, hand):
     assert call(circuit) == math.inf, "its success closes the circuit"
 
 
-def test_of_all_circuits_one_tries_at_a_time(circuit, hand):
-    """Many hanging clusters cost a process one thread, not all."""
-    other = Circuit(clock=hand, dice=Highest())
-    fail(circuit, FAILURES)
-    fail(other, FAILURES)
+@pytest.mark.parametrize("failures", [0, 1, FAILURES], ids=["never asked", "failed once", "open"])
+def test_of_all_clusters_in_doubt_two_are_waited_for_at_a_time(hand, failures):
+    """Many hanging clusters cost a process two threads, not all."""
+    well, first, second, third = (
+        proven(hand) if failures or not number else Circuit(clock=hand) for number in range(4)
+    )
+    for one in (first, second, third):
+        fail(one, failures)
     hand.now += 1.0
 
-    with circuit.call():
-        assert refusal(other).after == 1.0
-        assert call(Circuit(clock=hand)) == math.inf, "a third that is well is called meanwhile"
-    assert call(other) == TRIAL_PATIENCE
+    with first.call(), second.call() as most:
+        assert most == TRIAL_PATIENCE
+        assert refusal(third).after == 1.0
+        assert call(well) == math.inf, "one that is well is called meanwhile"
+    assert call(third) == TRIAL_PATIENCE
+    assert call(third) == math.inf
+
+
+def test_a_cluster_in_doubt_may_be_asked_several_things_at_once(hand):
+    """As by a mirror that lists five kinds; it takes one of the two places."""
+    fresh, other, third = (Circuit(clock=hand) for _ in range(3))
+    with fresh.call(), fresh.call(), fresh.call(), other.call():
+        assert "other clusters that do not answer are being tried first" in str(refusal(third))
+    assert call(third) == TRIAL_PATIENCE
+
+
+def test_a_watch_takes_no_place(hand):
+    with Circuit(clock=hand).call(tries=False) as most:
+        assert most == math.inf
 
 
 def test_a_trial_that_breaks_otherwise_lets_the_next_one_try(circuit, hand):
