@@ -5,7 +5,7 @@ filled in from its first card on. Queries do not grow with pools or nodes.
 """
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -21,6 +21,7 @@ from scheduling.planning.facts import DeviceFact, NodeFact, Sharing
 from scheduling.snapshot import foreign_units, node_fact
 from scheduling.stuck import Stuck, stuck_on, workloads_behind
 from scheduling.telemetry.idle import GAP
+from tenants.access import Standing
 
 State = Literal["held", "foreign", "lingering", "sick", "free", "stranded", "waking", "cutting"]
 NOTHING = F(0)
@@ -95,6 +96,20 @@ class Totals:
 
 
 @dataclass(frozen=True, slots=True)
+class Foreign:
+    """What pods that Berth does not know hold in one namespace, on the nodes in question."""
+
+    namespace: str  # "": where it is not for the reader to know
+    units: Mapping[str, int]  # by resource
+    cards: F  # their worth
+
+    @property
+    def words(self) -> str:
+        listed = ", ".join(f"{count} × {resource}" for resource, count in sorted(self.units.items()))
+        return f"{listed} in {self.namespace or 'other namespaces'}"
+
+
+@dataclass(frozen=True, slots=True)
 class Told:
     """What one look came to, in sentences for people."""
 
@@ -158,6 +173,25 @@ def pool_seen(pool: NodePool, rows: Sequence[Node], holders: Holders, *, most: i
         sick=sum(node.fact.sick_cards for node in nodes),
         grades=grades_of(pool) if pool.sharing == Sharing.MIG else {},
     )
+
+
+def foreign_use(nodes: Iterable[Node], *, named: Collection[str] | None) -> list[Foreign]:
+    """Held outside Berth, most first. Namespaces are told by name where they are among `named`; None: all of them."""
+    units: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    worth: defaultdict[str, F] = defaultdict(lambda: NOTHING)
+    for node in nodes:
+        shares = {device.resource: device.share for device in node_fact(node).devices} if node.foreign else {}
+        for namespace, held in node.foreign.items():
+            told = namespace if named is None or namespace in named else ""
+            units[told].update(held)
+            worth[told] += sum((shares.get(resource, NOTHING) * count for resource, count in held.items()), NOTHING)
+    found = [Foreign(namespace, dict(held), worth[namespace]) for namespace, held in units.items()]
+    return sorted(found, key=lambda one: (-one.cards, one.namespace))
+
+
+def namespaces_of(stand: Standing) -> set[str] | None:
+    """The namespaces whose names the person may read; None: all."""
+    return None if stand.is_operator else {team.namespace for team in stand.teams.values()}
 
 
 def strays() -> QuerySet[Node]:

@@ -25,6 +25,7 @@ TITLES = {
     Reason.PULLING_IMAGE: "Pulls the image",
     Reason.IMAGE_UNAVAILABLE: "Image not found",
     Reason.CREATING: "Makes the container",
+    Reason.POD_REFUSED: "Refused by the cluster",
     Reason.RUNNING: "Running",
 }
 SPENT = {  # the same, as what the time went into
@@ -42,6 +43,7 @@ SPENT = {  # the same, as what the time went into
     "Placed": "until the node took it",
     "Pulls the image": "pulling the image",
     "Image not found": "without its image",
+    "Refused by the cluster": "refused by the cluster",
     "Makes the container": "making the container",
     "Running": "running",
 }

@@ -17,7 +17,7 @@ from scheduling import fleet
 from scheduling.announce import fleet_topic, person_topic, send
 from scheduling.cluster.port import NOT_NOW
 from scheduling.clusters import access_cluster, set_paused
-from scheduling.models import Cluster, NodePool, Placement, Workload
+from scheduling.models import Cluster, Node, NodePool, Placement, Workload
 from scheduling.pools import access_pool, change_pool
 from scheduling.stuck import may_know, stuck_words
 from tenants import clock
@@ -55,6 +55,7 @@ def index(request: HttpRequest) -> HttpResponse:
         "pools": [drawn(one, stand) for one in fleet.pools_seen(list(turned), now, most=NODES_DRAWN)],
         "totals": fleet.totals(pools),
         "clusters": Cluster.objects.all(),
+        "foreign": fleet.foreign_use(Node.objects.exclude(foreign={}), named=fleet.namespaces_of(stand)),
         "strays": list(fleet.strays()[:NODES_DRAWN]),
         "reports": fleet.told(fleet.reports()[:REPORTS_SHOWN]),
         "operates": stand.is_operator,
@@ -139,6 +140,7 @@ def pool_page(request: HttpRequest, found: NodePool, sent: PoolForm, status: int
         "seen": seen,
         "nodes": [(tile_of(node, stand), node, stuck_lines(node, stand)) for node in seen.nodes],
         "page": turned,
+        "foreign": fleet.foreign_use(found.nodes.exclude(foreign={}), named=fleet.namespaces_of(stand)),
         "holders": holders_on(found) if stand.is_operator else [],
         "form": sent,
         "operates": stand.is_operator,

@@ -94,6 +94,7 @@ class Reason(StrEnum):
     PULLING_IMAGE = "PullingImage"
     IMAGE_UNAVAILABLE = "ImageUnavailable"
     CREATING = "Creating"
+    POD_REFUSED = "PodRefused"  # the cluster has its object, and makes no pod for it
     RUNNING = "Running"
     # Stopping, asleep, ended
     ASKED_TO_SLEEP = "AskedToSleep"

@@ -124,7 +124,7 @@ def podless(look: Look) -> Move | None:
     words = sentence(thing.message)
     if look.age >= PODLESS_LIMIT:
         return try_again(look, Reason.POD_LOST, f"The cluster made no pod for it. {words}".rstrip(" ."))
-    if look.workload.phase is Phase.PLACED:
+    if look.workload.phase is Phase.PLACED and look.workload.reason is not Reason.POD_REFUSED:
         return look.step(Phase.PLACED, Reason.CREATING, f"The cluster has it and makes its pod. {words}".strip())
     return None
 

@@ -10,6 +10,7 @@ from scheduling.reconcile import forced, launch, queueing
 from scheduling.reconcile.chores import Chore, attempt, parts, still_ours
 from scheduling.reconcile.drift import drifts
 from scheduling.reconcile.hands import Hands
+from scheduling.reconcile.podless import podless
 from scheduling.reconcile.putting import furnished, put_again, put_together
 from scheduling.reconcile.steps import arrived
 from scheduling.reconcile.stopping import clearing, orphans_removal, stands, taking_down
@@ -22,7 +23,7 @@ def repair(hands: Hands, planned: Plan) -> None:
     if not hands.look.seen.complete:
         return
     _one_by_one(forced.removals(hands.cluster, hands.port, hands.look.seen, hands.now), hands)
-    for chores in parts([*_unfinished(hands, planned), *_leftovers(hands)], hands.ours):
+    for chores in parts([*_unfinished(hands, planned), *_leftovers(hands), *podless(hands)], hands.ours):
         hands.work_off(chores)
     for node in _to_cut(hands):
         still_ours(hands.ours)

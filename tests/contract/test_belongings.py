@@ -289,7 +289,7 @@ def test_events_of_others_are_not_ours(cluster: Rig) -> None:
     cluster.until(lambda look: any(pod.workload == ROW and pod.ready for pod in look.pods))
 
     assert cluster.port.events(SPACE, NAME[:-1]) == []
-    assert cluster.port.events("default", NAME) == []
+    assert cluster.port.events("fleet", NAME) == []
 
 
 # Conflicts

@@ -7,6 +7,7 @@ from rest_framework import serializers
 from portal.api.fields import Flag, Fraction, Instant, OneOf, Text, Title, Whole
 from portal.api.inputs import Input, PageQuery
 from scheduling.cluster.port import NOT_NOW
+from scheduling.planning.cuda import in_words
 from scheduling.planning.facts import Capacity, Isolation, Sharing
 from scheduling.pools import EMPTY_MINUTES, IDLE_MINUTES, MOST_NODES
 
@@ -82,6 +83,14 @@ class ProblemShape(serializers.Serializer):
     text = serializers.CharField()
 
 
+class ForeignShape(serializers.Serializer):
+    """What pods that were not started here hold in one namespace; nobody is charged for it."""
+
+    namespace = serializers.CharField(help_text="Empty where its name is not for you to know.")
+    units = serializers.DictField(child=serializers.IntegerField(), help_text="By resource.")
+    cards = Fraction(help_text="Their worth in cards.")
+
+
 class NodeShape(serializers.Serializer):
     name = serializers.CharField()
     cluster = serializers.CharField()
@@ -97,10 +106,15 @@ class NodeShape(serializers.Serializer):
     mig_config = serializers.CharField(source="fact.mig_config")
     mig_state = serializers.CharField(source="fact.mig_state")
     driver = serializers.CharField(source="fact.driver")
+    cuda = serializers.SerializerMethodField(help_text="The newest CUDA that its driver offers; null: nobody says.")
     seen_at = Instant()
     devices = serializers.SerializerMethodField()
     problems = ProblemShape(source="fact.problems", many=True)
+    foreign = ForeignShape(many=True, help_text="Held outside Berth, by namespace.")
     lingering = StuckShape(source="stuck", many=True, help_text="Pods that do not go; their units are out of service.")
+
+    def get_cuda(self, node: Any) -> str | None:
+        return in_words(node.fact.cuda) if node.fact.cuda else None
 
     def get_devices(self, node: Any) -> DeviceShape(many=True):  # type: ignore[valid-type]
         return DeviceShape(node.fact.devices, many=True, context={"held": node.held}).data

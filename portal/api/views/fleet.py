@@ -13,6 +13,7 @@ from portal.api.doors import Door
 from portal.api.fields import LARGEST
 from portal.api.serializers import fleet as shapes
 from portal.paging import Pages
+from scheduling.fleet import Foreign, foreign_use, namespaces_of
 from scheduling.holdings import units_held
 from scheduling.models import Cluster, CycleReport, Node, NodePool, Workload
 from scheduling.planning.facts import NodeFact
@@ -35,6 +36,7 @@ class SeenNode:
     seen_at: Any
     fact: NodeFact
     held: dict[str, int]
+    foreign: list[Foreign]
     stuck: list[dict[str, Any]]
 
 
@@ -76,7 +78,7 @@ class Pool(Door):
 
 def seen(nodes: list[Node], stand: Standing) -> list[SeenNode]:
     """The nodes of a page. One query for what is held of all of them, and one more where a pod does not go."""
-    held, behind = units_held(nodes), workloads_behind(nodes)
+    held, behind, named = units_held(nodes), workloads_behind(nodes), namespaces_of(stand)
     return [
         SeenNode(
             name=node.name,
@@ -85,6 +87,7 @@ def seen(nodes: list[Node], stand: Standing) -> list[SeenNode]:
             seen_at=node.cluster.seen_at or node.seen_at,  # a row is written only when something about it changed
             fact=node_fact(node),
             held=held[node.pk],
+            foreign=foreign_use([node], named=named),
             stuck=[told(pod, stand, behind) for pod in stuck_on(node)],
         )
         for node in nodes

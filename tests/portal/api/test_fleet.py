@@ -191,3 +191,18 @@ def test_why_a_look_failed_is_told_to_the_operator_alone(world: Any, ask: Ask, w
     assert [cluster["trouble"] for cluster in answer["clusters"]] == [said]
     Cluster.objects.update(trouble="")
     assert [cluster["trouble"] for cluster in ask(who).get("/fleet/").body["clusters"]] == [""]
+
+
+def test_what_others_hold_is_told_by_namespace_to_who_may_know(world: Any, ask: Ask) -> None:
+    node = world.node("shared-3", "h100-shared", cuda=(13, 0))
+    node.foreign = {"kube-system": {"nvidia.com/mig-1g.10gb": 2}, "team-vision": {"nvidia.com/mig-1g.10gb": 1}}
+    node.save()
+
+    def told(who: str) -> list[tuple[str, dict[str, int], str]]:
+        nodes = {one["name"]: one for one in ask(who).get("/fleet/").body["nodes"]["results"]}
+        assert nodes["shared-3"]["cuda"] == "13.0"
+        return [(one["namespace"], one["units"], one["cards"]) for one in nodes["shared-3"]["foreign"]]
+
+    two, one = {"nvidia.com/mig-1g.10gb": 2}, {"nvidia.com/mig-1g.10gb": 1}
+    assert told("omar") == [("kube-system", two, "1/4"), ("team-vision", one, "1/8")]
+    assert told("robin") == [("", two, "1/4"), ("team-vision", one, "1/8")]

@@ -12,10 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scheduling.cluster.belongings import belongings, host_name, owner_reference, route_document
 from scheduling.cluster.reading import read_object, read_pod
 from scheduling.cluster.writing import (
     FORBIDDEN_ENV,
     LaunchFact,
+    RouteFact,
     job_documents,
     label_value,
     object_name,
@@ -426,3 +428,52 @@ def walked(value: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, list | tuple):
         for item in value:
             yield from walked(item)
+
+
+@given(
+    name=TENANTS_TEXT,
+    image=TENANTS_TEXT,
+    command=st.lists(TENANTS_TEXT, max_size=3).map(tuple),
+    env=st.lists(TENANTS_ENV, max_size=4).map(tuple),
+    checkpoint=TENANTS_TEXT,
+    kind=st.sampled_from(list(Kind)),
+)
+def test_no_word_of_a_tenant_changes_anything_but_its_own_container(kind: Kind, **said: Any) -> None:
+    """Image, command, variables and the command before the stop are the tenant's; the rest is as if none had said it.
+
+    The name is in the objects' names alone, as letters, digits and dashes.
+    """
+    plain = replace(NOTEBOOK, kind=kind, facts=(("a", "b"),), route=RouteFact("ingress", "lab.example.org"))
+    launch = replace(plain, **said)
+
+    assert without_words(everything(launch), launch) == without_words(everything(plain), plain)
+    (main,) = pod_of(launch)["containers"]
+    assert main["image"] == launch.image
+    assert main.get("command", []) == list(launch.command)
+    if launch.checkpoint.strip():
+        assert main["lifecycle"] == {"preStop": {"exec": {"command": ["sh", "-c", launch.checkpoint]}}}
+    else:
+        assert "lifecycle" not in main
+
+
+def everything(launch: LaunchFact) -> list[dict[str, Any]]:
+    """All documents of a workload."""
+    made = [*documents(launch)]
+    owner = owner_reference(made[-1]["kind"], made[-1]["metadata"]["name"], "uid")
+    way_in = route_document(launch, owner)
+    return [*made, *belongings(launch, owner), *([way_in] if way_in else [])]
+
+
+def without_words(made: list[dict[str, Any]], launch: LaunchFact) -> Any:
+    """The documents without what a tenant may choose."""
+    text = json.dumps(made)
+    for word, stand_in in (
+        (host_name(launch.name, launch.workload, "lab.example.org"), "HOST"),
+        (object_name(launch.name, launch.workload), "NAME"),
+    ):
+        text = text.replace(json.dumps(word)[1:-1], stand_in)
+    bare = json.loads(text)
+    (main,) = bare[1]["spec"]["template"]["spec"]["containers"]
+    for field in ("image", "command", "env", "lifecycle"):
+        main.pop(field, None)
+    return bare

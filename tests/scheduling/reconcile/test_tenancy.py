@@ -226,3 +226,39 @@ def test_cards_that_others_hold_are_not_given_out(harbour):
     harbour.settle()
 
     assert Workload.objects.get(name="eight").phase_reason == "WaitingForNode"
+
+
+# Refused pods
+
+
+def test_a_pod_that_the_namespaces_bound_keeps_out_says_so(harbour):
+    """Others hold the team's cards in its namespace; what Kubernetes says of it reaches the owner."""
+    row = run(harbour)
+    cards = int(quotas(harbour.now)[harbour.vision.pk, "h100-80gb"].total)
+    bound_to = {"requests.nvidia.com/gpu": "1"}
+    harbour.cluster.world.edit(
+        next(iter(harbour.cluster.world.store.documents["resourcequotas"])),
+        lambda live: live["spec"].update(hard=bound_to),
+    )
+    second = harbour.open("second", "h100-80gb/whole")
+    harbour.pass_time(minutes=1, every=0.25)
+
+    assert cards >= 2
+    second = harbour.read(second)
+    assert (second.phase, second.phase_reason) == ("placed", "PodRefused")
+    assert "The bound of the team's namespace keeps its pod out: exceeded quota: berth" in second.phase_text
+    steps = second.transitions.filter(reason="PodRefused").count()
+    harbour.pass_time(minutes=2, every=0.25)
+    assert second.transitions.filter(reason="PodRefused").count() == steps == 1, "said once"
+    assert harbour.read(row).phase == "running"
+
+
+def test_a_runtime_class_that_nobody_made_is_the_reason(harbour):
+    harbour.pools["h100-train"].runtime_class = "nvidia"
+    harbour.pools["h100-train"].save()
+    row = harbour.open("notebook", "h100-80gb/whole")
+    harbour.pass_time(minutes=1, every=0.25)
+
+    row = harbour.read(row)
+    assert row.phase_reason == "PodRefused"
+    assert 'RuntimeClass "nvidia" not found' in row.phase_text
