@@ -6,9 +6,11 @@ import json
 import os
 import resource
 import signal
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from datetime import timedelta as td
+from fnmatch import fnmatch
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -44,8 +46,8 @@ def at(point: str) -> Callable[..., Any]:
     def before(real: Callable[..., Any]) -> Callable[..., Any]:
         def meet(first: Any, *others: Any, **facts: Any) -> Any:
             wish = wished(point)
-            if wish.get("name") == first.name:
-                DEEDS[wish["deed"]]()
+            if wish and fnmatch(first.name, wish["name"]):
+                DEEDS[wish["deed"]](point)
             return real(first, *others, **facts)
 
         return meet
@@ -81,11 +83,11 @@ def folder() -> Path:
     return Path(os.environ["POINTS_FOLDER"])
 
 
-def raise_what_nobody_foresaw() -> None:
+def raise_what_nobody_foresaw(_point: str) -> None:
     raise KeyError("what nobody foresaw")
 
 
-def run_out_of_memory() -> None:
+def run_out_of_memory(_point: str) -> None:
     """As in a container whose limit is an address space: Python gets no more, and says so."""
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
@@ -96,9 +98,20 @@ def run_out_of_memory() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
-def die() -> None:
+def die(_point: str) -> None:
     """As the kernel does it when memory is short: no last words."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-DEEDS = {"raise": raise_what_nobody_foresaw, "eat": run_out_of_memory, "die": die}
+def wait(point: str) -> None:
+    """Until the wish is taken back."""
+    while wished(point):
+        time.sleep(0.05)
+
+
+DEEDS: dict[str, Callable[[str], None]] = {
+    "raise": raise_what_nobody_foresaw,
+    "eat": run_out_of_memory,
+    "die": die,
+    "wait": wait,
+}
