@@ -54,13 +54,13 @@ def test_r1_a_worker_that_comes_late_with_its_put_makes_no_second_object(
 
     row = harbour.open("notebook", "h100-80gb/whole")
     with monkeypatch.context() as patch:
-        patch.setattr(launch, "put_all", sleeps)
+        patch.setattr(launch, "put_launch", sleeps)
         with pytest.raises(KeyboardInterrupt):
             harbour.cycle()
     harbour.until(lambda: harbour.phase(row) == "running", "running by another worker's hand")
     before = objects_of(harbour, row), [pod.uid for pod in harbour.pods_of(row)]
 
-    launch.put_all(*late[0])
+    launch.put_launch(*late[0])
     harbour.settle()
 
     assert (objects_of(harbour, row), [pod.uid for pod in harbour.pods_of(row)]) == before
@@ -71,15 +71,15 @@ def test_r1_a_worker_that_comes_late_with_its_put_makes_no_second_object(
 def test_r3_a_worker_that_is_killed_after_its_put_makes_no_second_object(
     harbour: Harbour, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put_all = launch.put_all
+    put_launch = launch.put_launch
 
     def put_and_die(*arguments: Any) -> None:
-        put_all(*arguments)
+        put_launch(*arguments)
         raise KeyboardInterrupt
 
     row = harbour.open("notebook", "h100-80gb/whole")
     with monkeypatch.context() as patch:
-        patch.setattr(launch, "put_all", put_and_die)
+        patch.setattr(launch, "put_launch", put_and_die)
         with pytest.raises(KeyboardInterrupt):
             harbour.cycle()
     harbour.until(lambda: harbour.phase(row) == "running", "running")
