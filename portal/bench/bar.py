@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """Seconds; `ratio` is how many yardsticks they are. The bar bounds the value, or the ratio of a `share_of`."""
+    """`value` in seconds unless its name says otherwise; `ratio` is how many yardsticks it is. The bar bounds the
+    value, or the ratio where it was measured beside its yardstick."""
 
     name: str
     value: float
@@ -16,10 +17,12 @@ class Bar:
 
     @property
     def words(self) -> str:
-        return f"{self.bar:g} {'yardsticks' if self.name.endswith(PART) else 's'}"
+        return f"{self.bar:g}{' yardsticks' if self.name.endswith((PART, RATE, GROWTH)) else ''}"
 
 
 PART = ", as a part of the client's"
+RATE = ", beside Kueue's"
+GROWTH = ", beside the begin's"
 
 
 def bar_of(name: str, value: float, bar: float, yardstick: float) -> Bar:
@@ -31,3 +34,20 @@ def share_of(name: str, value: float, part: float, yardstick: float) -> Bar:
     """A figure that may be at most a `part` of its yardstick."""
     ratio = value / yardstick
     return Bar(name + PART, round(value, 6), round(yardstick, 6), round(ratio, 4), part, ratio <= part)
+
+
+def count_of(name: str, value: float, most: float) -> Bar:
+    """A figure that is no time, or has no yardstick but what was promised: at most that."""
+    return Bar(name, round(value, 4), most, round(value / most, 3) if most else value, most, value <= most)
+
+
+def at_least(name: str, value: float, times: float, yardstick: float) -> Bar:
+    """A rate that is to be so many times its yardstick's."""
+    ratio = value / yardstick
+    return Bar(name + RATE, round(value, 2), round(yardstick, 2), round(ratio, 3), times, ratio >= times)
+
+
+def less_than(name: str, value: float, times: float, yardstick: float) -> Bar:
+    """A figure that may be at most so many times what it was before."""
+    ratio = value / yardstick
+    return Bar(name + GROWTH, round(value, 2), round(yardstick, 2), round(ratio, 3), times, ratio <= times)

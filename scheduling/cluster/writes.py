@@ -1,8 +1,8 @@
 """Writing objects: no reading before, nothing of others overwritten, nothing of ours lost.
 
-An apply names the version that it was made for. What we do not know is applied for a version that no object ever has:
-that makes it where it is not there, and is a conflict where it is. Only then it is read: somebody else's is left alone,
-ours is taken up and applied again for the version that it has.
+An apply names the version that it was made for. What we do not know is created, or applied for a version that no
+object ever has: that makes it where it is not there, and is a conflict where it is. Only then it is read: somebody
+else's is left alone, ours is taken up and applied again for the version that it has.
 """
 
 import time
@@ -16,13 +16,16 @@ from typing import Any, NamedTuple
 import msgspec
 
 from scheduling.cluster import names
-from scheduling.cluster.api import APPLY, CONFLICT, MERGE, Api, Query, document_in, path_of
+from scheduling.cluster.api import APPLY, CONFLICT, MERGE, Api, Query, document_in, list_path, path_of
 from scheduling.cluster.mirror import Mirror
 from scheduling.cluster.port import ClusterError, Document, Ref
 from scheduling.planning.facts import ObjectFact
 
 NOT_FOUND, INVALID = 404, 422
 NEVER = "1"  # a resourceVersion that no object has: the store counts from it
+CREATED = frozenset({"Job", "ConfigMap"})
+"""Kinds of which a later write says the same fields or none. The first is a creation: half the work for a server."""
+
 MOST_TRIES = 3
 MOST_KNOWN = 10_000
 STANDS = 600.0  # seconds for which a namespace that we have applied is taken to be as we left it
@@ -126,11 +129,15 @@ class Writes:
         raise trouble
 
     def _apply(self, document: Document, known: Known | None) -> str:
-        meta = {"resourceVersion": NEVER} if known is None else {"uid": known.uid, "resourceVersion": known.version}
         address = address_of(document)
-        body = {**document, "metadata": {**document["metadata"], **meta}}
-        query: Query = {"fieldManager": names.FIELD_MANAGER, "force": "true"}
-        answer = self.api.ask("PATCH", path_of(*address), query=query, body=body, content=APPLY)
+        if known is None and address[0] in CREATED:
+            query: Query = {"fieldManager": names.FIELD_MANAGER}
+            answer = self.api.ask("POST", list_path(*address[:2]), query=query, body=document)
+        else:
+            meta = {"resourceVersion": NEVER} if known is None else {"uid": known.uid, "resourceVersion": known.version}
+            body = {**document, "metadata": {**document["metadata"], **meta}}
+            query = {"fieldManager": names.FIELD_MANAGER, "force": "true"}
+            answer = self.api.ask("PATCH", path_of(*address), query=query, body=body, content=APPLY)
         there = document_in(answer)
         self.mirror.wrote(address[0], answer)
         self._learn(address, Known(uid_of(there), version_of(there)))

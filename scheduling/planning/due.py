@@ -85,6 +85,7 @@ def _of_phase(look: Look) -> Iterator[datetime]:
     if look.thing is None:
         yield from _of_absence(look.workload)
     elif not look.holding:
+        yield since + STALE_GRACE  # the cluster is asked why there is no pod
         yield since + PODLESS_LIMIT
         yield from (pod.finished_at + PODLESS_LIMIT for pod in look.pods if pod.finished_at is not None)
 

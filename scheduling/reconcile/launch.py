@@ -1,9 +1,11 @@
 """From rows to the cluster's objects and back: what is put for a workload, and what has to go with it."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta as td
 from functools import partial
+from uuid import UUID
 
 from django.conf import settings
 
@@ -63,6 +65,16 @@ def no_way_in(kind: str, error: ClusterError) -> str:
     if error.status == NOT_FOUND:
         return f"The cluster knows no objects of kind {kind}, so this workspace has no address of its own."
     return f"No address could be made for it: {error}"
+
+
+def write_all_furnished(found: Iterable[tuple[Workload, tuple[str, str]]]) -> None:
+    """The same for many; those of whom the same is to be said are written together."""
+    alike: defaultdict[tuple[int, str, str], list[UUID]] = defaultdict(list)
+    for row, (address, problem) in found:
+        alike[row.attempt, address, problem[:300]].append(row.pk)
+    for (attempt, address, problem), pks in alike.items():
+        rows = Workload.objects.filter(pk__in=pks, attempt=attempt)
+        rows.update(furnished=attempt, address=address, address_problem=problem)
 
 
 def write_furnished(row: Workload, address: str, problem: str) -> None:

@@ -37,8 +37,10 @@ def place(actions: Sequence[Place], hands: Hands) -> None:
 
 def put_together(wanted: Sequence[tuple[object, Workload, Placement]], hands: Hands) -> None:
     """Put these rows, each with its open placement; what comes back, well or not, has killed nobody."""
+    found: list[tuple[Workload, tuple[str, str]]] = []
     try:
-        hands.work_off([_put(what, row, placement, hands) for what, row, placement in wanted])
+        hands.work_off([_put(what, row, placement, hands, found) for what, row, placement in wanted])
+        launch.write_all_furnished(found)
     finally:
         Workload.objects.filter(pk__in=[row.pk for _, row, _ in wanted]).update(unfinished_puts=0)
 
@@ -94,8 +96,10 @@ def blame(workload: UUID, trouble: str, hands: Hands) -> None:
         give_back(row, trouble, hands, Reason.BACKING_OFF)
 
 
-def _put(what: object, row: Workload, placement: Placement, hands: Hands) -> Chore:
-    """What the cluster refuses for good is not repeated."""
+def _put(
+    what: object, row: Workload, placement: Placement, hands: Hands, found: list[tuple[Workload, tuple[str, str]]]
+) -> Chore:
+    """What the cluster refuses for good is not repeated. `found`: where the address goes, or why there is none."""
     item = hands.object_of(row)
     if item is not None and item.kind == "Job":  # a Job's pods cannot be changed: the last attempt's has to go first
         return Chore(what, launch.removal(row, hands.port, storage=False))
@@ -106,9 +110,14 @@ def _put(what: object, row: Workload, placement: Placement, hands: Hands) -> Cho
     return Chore(
         what,
         partial(_call, row, placement, node, hands.port, hands.runtime_classes),
-        then=partial(furnished, row),
+        then=partial(_keep, found, row),
         failed=partial(_refused, row, hands),
     )
+
+
+def _keep(found: list[tuple[Workload, tuple[str, str]]], row: Workload, answer: tuple[str, str]) -> bool:
+    found.append((row, answer))
+    return True
 
 
 def _call(
@@ -122,12 +131,6 @@ def _call(
     except Exception as fault:
         log.exception("Putting %s broke.", row.pk)
         raise ClusterError(unforeseen(fault), retry=False) from fault
-
-
-def furnished(row: Workload, found: tuple[str, str]) -> bool:
-    """All of it is in the cluster; where it is reached, or why not."""
-    launch.write_furnished(row, *found)
-    return True
 
 
 def _no_call() -> None:

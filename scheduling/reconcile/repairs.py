@@ -11,7 +11,7 @@ from scheduling.reconcile.chores import Chore, attempt, parts, still_ours
 from scheduling.reconcile.drift import drifts
 from scheduling.reconcile.hands import Hands
 from scheduling.reconcile.podless import podless
-from scheduling.reconcile.putting import furnished, put_again, put_together
+from scheduling.reconcile.putting import put_again, put_together
 from scheduling.reconcile.steps import arrived
 from scheduling.reconcile.stopping import clearing, orphans_removal, stands, taking_down
 
@@ -84,7 +84,12 @@ def _furnishing(row: Workload, hands: Hands) -> Iterator[Chore]:
     if placement is None or item is None or node is None or item.deleting_since is not None:
         return
     call = launch.furnishing(launch.launch_of(row, placement, node, hands.runtime_classes), item, hands.port)
-    yield Chore(f"put what belongs to {row.name}", call, then=partial(furnished, row))
+    yield Chore(f"put what belongs to {row.name}", call, then=partial(_furnished, row))
+
+
+def _furnished(row: Workload, found: tuple[str, str]) -> bool:
+    launch.write_furnished(row, *found)
+    return True
 
 
 def _to_cut(hands: Hands) -> Iterator[NodeFact]:

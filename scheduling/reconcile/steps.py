@@ -84,25 +84,28 @@ def _step(row: Workload, fact: WorkloadFact, found: Found, now: datetime, blind:
     thing = found.objects.get(row.pk)
     if row.phase == Phase.PLACED and not arrived(row, thing):
         return None
-    return observed(fact, thing, found.pods.get(row.pk, ()), now, nodes=found.nodes, seen_before=blind)
+    step = observed(fact, thing, found.pods.get(row.pk, ()), now, nodes=found.nodes, seen_before=blind)
+    return None if step is None or _was_said(row, step) else step
+
+
+def _was_said(row: Workload, step: Move) -> bool:
+    """A remark that says nothing new."""
+    return step.to == row.phase and (row.phase_reason, row.phase_text) == (step.reason, step.text[:500])
 
 
 def take(row: Workload, placement: Placement | None, step: Move) -> bool:
     """One observed step; whether it was taken."""
-    return bool(_take([(row, step)], {row.pk: placement} if placement else {}))
+    return not _was_said(row, step) and bool(_take([(row, step)], {row.pk: placement} if placement else {}))
 
 
 @transaction.atomic
 def _take(steps: Sequence[tuple[Workload, Move]], placements: Mapping[UUID, Placement]) -> int:
     """Observed steps: the phases, and what they mean for the placements (the meter), all or none of it."""
-    changes, befores = [], {}
-    for row, step in steps:
-        remark = step.to == row.phase
-        if remark and (row.phase_reason, row.phase_text) == (step.reason, step.text[:500]):
-            continue
-        befores[row.pk] = (step, remark)
-        facts = {} if remark else _facts(row, step)
-        changes.append(Change(row, Step(step.to, step.reason, step.text, step.at), facts))
+    befores = {row.pk: (step, step.to == row.phase) for row, step in steps}
+    changes = [
+        Change(row, Step(step.to, step.reason, step.text, step.at), {} if step.to == row.phase else _facts(row, step))
+        for row, step in steps
+    ]
     moved = move_all(changes)
     for row in moved:
         placement = placements.get(row.pk)

@@ -68,7 +68,7 @@ def test_every_verb_fails_with_a_sentence(simulation: Rig, faults: Any, verb: Ca
 
 @pytest.mark.parametrize("launch", [NOTEBOOK, TRAINING], ids=["a workspace", "a job"])
 def test_a_lost_reply_leaves_one_object_when_it_is_put_again(simulation: Rig, faults: Any, launch: Any) -> None:
-    faults.lose_reply(method="PATCH", path="statefulsets|jobs")
+    faults.lose_reply(method="POST" if launch is TRAINING else "PATCH", path="statefulsets|jobs")
 
     refusal = refusal_of(lambda: put_all(simulation.port, launch))
     made = [found.uid for found in simulation.look().objects]

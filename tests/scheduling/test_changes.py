@@ -4,7 +4,7 @@ from datetime import timedelta as td
 
 import pytest
 
-from scheduling.changes import Step, move, note
+from scheduling.changes import Change, Step, move, move_all, note
 from scheduling.models import Workload
 from scheduling.planning.facts import Phase, Reason
 
@@ -100,3 +100,45 @@ def test_a_page_server_that_is_down_fails_nothing(world, settings, django_captur
     announce.connection.cache_clear()
 
     assert "Open pages were not told" in caplog.text
+
+
+@pytest.fixture(params=[3, 20], ids="{} rows".format)
+def rows(request, world):
+    """Few are written one by one, many together; the rules are the same."""
+    return [world.workload(f"row-{number}") for number in range(request.param)]
+
+
+def test_many_steps_are_each_one_transition(world, rows, told, django_capture_on_commit_callbacks):
+    with django_capture_on_commit_callbacks(execute=True):
+        moved = move_all([Change(row, step(world), {"attempt": number}) for number, row in enumerate(rows)])
+
+    assert [row.pk for row in moved] == [row.pk for row in rows]
+    for number, row in enumerate(rows):
+        found = Workload.objects.get(pk=row.pk)
+        assert (found.phase, found.attempt, found.version) == (Phase.PLACED, number, 1)
+        assert (row.phase, row.attempt, row.version) == (Phase.PLACED, number, 1)
+        assert row.transitions.get(version=1).before == Phase.WAITING
+    assert len(told) == 2 * len(rows)
+
+
+def test_of_many_those_that_have_moved_on_are_left_alone(world, rows):
+    move(Workload.objects.get(pk=rows[1].pk), step(world, Phase.ASLEEP))
+
+    moved = move_all([Change(row, step(world)) for row in rows])
+
+    assert {row.pk for row in moved} == {row.pk for row in rows} - {rows[1].pk}
+    assert Workload.objects.get(pk=rows[1].pk).phase == Phase.ASLEEP
+    assert rows[1].transitions.count() == 2
+
+
+def test_a_wish_that_came_meanwhile_is_kept(world, rows):
+    Workload.objects.filter(pk=rows[0].pk).update(desired="end")
+    move_all([Change(row, step(world)) for row in rows])
+
+    assert Workload.objects.get(pk=rows[0].pk).desired == "end"
+
+
+def test_many_steps_cost_a_few_queries(world, django_assert_max_num_queries):
+    rows = [world.workload(f"row-{number}") for number in range(30)]
+    with django_assert_max_num_queries(8):
+        move_all([Change(row, step(world)) for row in rows])

@@ -195,3 +195,48 @@ def test_node_facts_come_back_as_they_were_written(world):
     records.see_nodes(world.cluster, look(world, node), world.now)
 
     assert stored(Node.objects.get()) == replace(node, usable_since=world.now)
+
+
+def test_only_nodes_that_are_said_to_have_changed_are_compared(world, django_assert_num_queries):
+    nodes = [fresh(world, f"train-{number}") for number in range(1, 4)]
+    records.see_nodes(world.cluster, look(world, *nodes), world.now)
+    sick = [replace(node, sick_cards=1) for node in nodes]
+
+    seen = records.see_nodes(world.cluster, look(world, *sick), world.now, changed=frozenset({"train-2"}))
+
+    assert seen.changed
+    assert [stored(row).sick_cards for row in Node.objects.order_by("name")] == [0, 1, 0]
+    with django_assert_num_queries(4):  # a savepoint, what is known, who is paid for
+        records.see_nodes(world.cluster, look(world, *sick), world.now, changed=frozenset())
+
+
+def test_who_comes_or_goes_is_seen_whatever_is_said_to_have_changed(world):
+    one, two = fresh(world, "train-1"), fresh(world, "train-2")
+    records.see_nodes(world.cluster, look(world, one), world.now)
+    world.clock.advance(minutes=1)
+
+    records.see_nodes(world.cluster, look(world, two), world.now, changed=frozenset())
+
+    assert [row.name for row in Node.objects.all()] == ["train-2"]
+    assert [(span[0], span[-1]) for span in spans()] == [("train-1", world.now), ("train-2", None)]
+
+
+def test_a_machine_that_was_changed_for_another_is_seen_whatever_is_said(world):
+    records.see_nodes(world.cluster, look(world, fresh(world)), world.now)
+    records.see_nodes(world.cluster, look(world, fresh(world, uid="uid-reborn")), world.now, changed=frozenset())
+
+    assert Node.objects.get().uid == "uid-reborn"
+
+
+def test_emptiness_is_told_of_those_that_did_not_change_too(world):
+    one, two = fresh(world, "train-1"), fresh(world, "train-2")
+    first = records.see_nodes(world.cluster, look(world, one, two), world.now)
+    born = world.now
+    world.clock.advance(minutes=1)
+    held = [pod("train-2")]
+    again = records.see_nodes(
+        world.cluster, look(world, one, two, pods=held), world.now, changed=frozenset({"train-2"})
+    )
+
+    assert first.empty_since == {"train-1": born, "train-2": born}
+    assert again.empty_since == {"train-1": born}
