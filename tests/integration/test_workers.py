@@ -156,6 +156,7 @@ def test_08_a_worker_paused_past_its_lease_makes_no_call_after_it_wakes(site: Si
     site.end(key)
 
 
+GOING = "Warm shutdown"
 VERSION = "SELECT version FROM scheduling_workload WHERE id = %s"
 
 
@@ -169,7 +170,7 @@ def test_13_a_worker_told_to_end_with_twenty_tasks_running_finishes_them(site: S
             site.send("scheduling.cycle", number)
         until(lambda: running(site, added) == 20, "Twenty at once", patience=PATIENCE)
         site.signal_only("worker", signal.SIGTERM)
-        time.sleep(1)
+        until(lambda: GOING in site.log("worker"), "Its word", patience=PATIENCE)
         assert (site.lives("worker"), running(site, added)) == (True, 20)
         site.mend()
         site.child("worker").process.wait(20)
@@ -188,7 +189,7 @@ def test_13_one_that_does_not_finish_in_its_grace_loses_nothing_either(site: Sit
     key = site.open("graceless")
     until(lambda: site.proxy.met()["hang"], "The call", patience=PATIENCE)
     site.signal_only("worker", signal.SIGTERM)
-    time.sleep(1)
+    until(lambda: GOING in site.log("worker"), "Its word", patience=PATIENCE)
     site.kill("worker")
     lost.over.set()
     site.start_worker()
