@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from uuid import UUID
 
 from scheduling import snapshot
@@ -39,25 +40,26 @@ def observe(cluster: Cluster, port: ClusterPort, now: datetime, ours: Lease | No
     if ours is not None and seen.complete:
         ours.picture = port.picture()
     if not seen.complete:
-        return Tables.read(cluster).look(cluster, seen, records.unwritten(cluster, seen), now)
+        return Tables.read(cluster).look(seen, records.unwritten(cluster, seen), now)
     told, seen = seen, proven(cluster, seen)
     queue = queueing.look_at(cluster, port, seen, now)
     moved = queueing.follow(cluster, seen, queue, now) if queue else 0
     tables, blind = Tables.read(cluster), steps.blind_since(cluster, seen)
-    moved += steps.follow(tables.rows, tables.facts(cluster), tables.placements, seen, now, blind=blind)
+    moved += steps.follow(tables.rows, tables.facts, tables.placements, seen, now, blind=blind)
     if moved:  # first: whose meter ends here no longer pays for a card there
-        tables = Tables(tables.rows, open_placements(cluster))
+        tables = tables.followed()
     nodes = records.see_nodes(cluster, seen, now, changed=seen.changed, paid=tables.paid)
     records.see_pools(cluster, seen.sizes, seen.problems)
     port.taken(told)
-    look = tables.look(cluster, seen, nodes, now, queue.rules if queue else None)
+    look = tables.look(seen, nodes, now, queue.rules if queue else None)
     return replace(look, changed=nodes.changed or moved > 0, queue=queue)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Tables:
     """The open rows and placements of a cluster, read once for a look; following the picture moves the rows along."""
 
+    cluster: Cluster
     rows: Sequence[Workload]
     placements: Mapping[UUID, Placement]
 
@@ -66,30 +68,28 @@ class Tables:
         rows = list(snapshot.open_workloads(cluster))
         for row in rows:
             row.cluster = cluster
-        return cls(rows, open_placements(cluster))
+        return cls(cluster, rows, open_placements(cluster))
+
+    def followed(self) -> "Tables":
+        """The same after rows have moved along: without those that have ended, and with the placements of now."""
+        left = [row for row in self.rows if row.phase != Phase.ENDED]
+        return Tables(self.cluster, left, open_placements(self.cluster))
 
     @property
     def paid(self) -> Paid:
         return {(found.workload_id, found.node) for found in self.placements.values()}
 
-    def facts(self, cluster: Cluster) -> tuple[WorkloadFact, ...]:
-        return snapshot.facts_of(cluster, self.rows, list(self.placements.values()))
+    @cached_property
+    def facts(self) -> tuple[WorkloadFact, ...]:
+        """Of the rows as they are when they are first asked for."""
+        return snapshot.facts_of(self.cluster, self.rows, list(self.placements.values()))
 
-    def look(
-        self,
-        cluster: Cluster,
-        seen: Observation,
-        nodes: records.Seen,
-        now: datetime,
-        rules: QueueRules | None = None,
-    ) -> Look:
+    def look(self, seen: Observation, nodes: records.Seen, now: datetime, rules: QueueRules | None = None) -> Look:
         """The picture that follows from all of it."""
-        rows = [row for row in self.rows if row.phase != Phase.ENDED]
-        left = Tables(rows, self.placements)
         picture = snapshot.from_look(
-            cluster, seen, nodes.nodes, now, rules, empty_since=nodes.empty_since, workloads=left.facts(cluster)
+            self.cluster, seen, nodes.nodes, now, rules, empty_since=nodes.empty_since, workloads=self.facts
         )
-        found = {row.pk: row for row in rows}
+        found = {row.pk: row for row in self.rows}
         return Look(seen, picture, changed=False, rows=found, placements=self.placements)
 
 
