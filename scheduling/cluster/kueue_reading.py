@@ -360,7 +360,7 @@ def with_borrowers(facts: Iterable[KueueFact], used: Iterable[Usage]) -> tuple[K
     Kueue says how much a queue borrows, not who: the last to come is the first that it takes back.
     """
     every = tuple(facts)
-    rest = {(one.queue, one.flavor, one.resource): one.borrowed for one in used if one.borrowed}
+    rest = borrowed_now(every, used)
     found = {fact.job: fact for fact in every}
     newest = sorted((fact for fact in every if fact.usage), key=lambda fact: fact.reserved_at or LONG_AGO, reverse=True)
     for fact in newest:
@@ -370,6 +370,16 @@ def with_borrowers(facts: Iterable[KueueFact], used: Iterable[Usage]) -> tuple[K
             for key in keys:
                 rest[key] = rest.get(key, F(0)) - (fact.usage or {})[key[1], key[2]]
     return tuple(found[fact.job] for fact in every)
+
+
+def borrowed_now(facts: Iterable[KueueFact], used: Iterable[Usage]) -> dict[tuple[str, str, str], F]:
+    """Units that each queue borrows. Its status may lag behind what it has admitted: the rest is borrowed too then."""
+    admitted: defaultdict[tuple[str, str, str], F] = defaultdict(F)
+    for fact in facts:
+        for key, amount in (fact.usage or {}).items():
+            admitted[fact.queue, *key] += amount
+    lines = {(one.queue, one.flavor, one.resource): one for one in used if one.borrowed}
+    return {key: one.borrowed + max(F(0), admitted[key] - one.total) for key, one in lines.items()}
 
 
 def borrowed(fact: QueueFact) -> QueueFact:

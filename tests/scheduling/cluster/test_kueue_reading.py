@@ -246,6 +246,15 @@ def test_a_part_that_is_borrowed_counts_for_the_whole_workload() -> None:
     assert with_borrowers([one], used)[0].fact.borrowed
 
 
+def test_a_status_that_lags_behind_hides_no_borrower() -> None:
+    first, second = (
+        fact(reserved_at("08:00"), ADMITTED, job=name, admission=admission("berth-vision", "1")) for name in "ab"
+    )
+    used = [Usage("berth-vision", "h100", "nvidia.com/gpu", F(1), F(1))]
+
+    assert [one.fact.borrowed for one in with_borrowers([first, second], used)] == [True, True]
+
+
 def test_what_a_queue_uses() -> None:
     resources = [{"name": "nvidia.com/gpu", "total": "3", "borrowed": "1"}, {"name": "cpu", "total": "0"}]
     odd = [{"name": "nvidia.com/gpu", "total": "many"}]
