@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from django.db import InterfaceError, OperationalError
 
@@ -57,10 +57,42 @@ class Chore:
     failed: Callable[[Exception], None] = nothing
 
 
-def work_off(chores: Sequence[Chore], done: Done) -> None:
-    """Carry them out, at most AT_ONCE at a time, and say what became of each."""
-    for chore, answer in _called(chores):
+Begun = Iterator[tuple[Chore, object]]
+"""Chores that are under way, in their order, each with its answer or its fault as soon as somebody asks for it."""
+
+
+class Crew:
+    """The threads of one plan: at most AT_ONCE, none before two calls are to run beside each other, none afterwards."""
+
+    def __init__(self) -> None:
+        self._threads: ThreadPoolExecutor | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._threads is not None:
+            self._threads.shutdown()
+
+    def begin(self, chores: Sequence[Chore]) -> Begun:
+        if len(chores) < 2:
+            return iter([(chore, _answer_of(chore)) for chore in chores])
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="apply")
+        under_way = [(chore, self._threads.submit(_answer_of, chore)) for chore in chores]
+        return ((chore, answer.result()) for chore, answer in under_way)
+
+
+def conclude(begun: Begun, done: Done) -> None:
+    """Wait for each in turn, and say what became of it."""
+    for chore, answer in begun:
         attempt(chore.what, partial(_concluded, chore, answer), done)
+
+
+def work_off(chores: Sequence[Chore], done: Done) -> None:
+    """Carry them out, several at a time, and say what became of each."""
+    with Crew() as crew:
+        conclude(crew.begin(chores), done)
 
 
 def attempt(what: object, act: Callable[[], bool], done: Done) -> str:
@@ -101,15 +133,6 @@ def parts(things: Iterable[Thing], ours: Lease | None) -> Iterator[list[Thing]]:
 def still_ours(ours: Lease | None) -> None:
     if ours is not None and not ours.prolong():
         raise TakenOver
-
-
-def _called(chores: Sequence[Chore]) -> Iterator[tuple[Chore, object]]:
-    """Each with its answer or with its fault, in their order."""
-    if len(chores) < 2:
-        yield from ((chore, _answer_of(chore)) for chore in chores)
-        return
-    with ThreadPoolExecutor(min(AT_ONCE, len(chores)), thread_name_prefix="apply") as threads:
-        yield from zip(chores, threads.map(_answer_of, chores), strict=True)
 
 
 def _answer_of(chore: Chore) -> object:

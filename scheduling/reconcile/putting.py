@@ -19,30 +19,61 @@ from scheduling.planning.facts import NodeFact, Phase, Reason
 from scheduling.planning.retries import MOST_FAILURES, back_off
 from scheduling.planning.wording import instant
 from scheduling.reconcile import launch, reserve
-from scheduling.reconcile.chores import NOT_ITS_FAULT, Chore, attempt, parts, unforeseen
+from scheduling.reconcile.chores import NOT_ITS_FAULT, Chore, Crew, attempt, conclude, parts, unforeseen
 from scheduling.reconcile.hands import Hands
 
 PUT_PATIENCE = td(minutes=1)  # with a cluster that answers and does not take it, until the place is given back
 MOST_DEATHS = 2  # of workers in one put of a workload, before it has to wait as after a failure
 
+Wanted = tuple[object, Workload, Placement]
+"""What the report calls it, a row that is placed, and its open placement."""
+
 log = logging.getLogger(__name__)
 
 
 def place(actions: Sequence[Place], hands: Hands) -> None:
-    """Reserve batch by batch, each in one transaction, and put what was reserved, several at a time."""
-    for part in parts(actions, hands.ours):
-        said = {action.workload: action for action in part}
-        put_together([(said[row.pk], row, placement) for row, placement in _reserved(part, hands)], hands)
+    """Reserve batch by batch, each in one transaction. While one is put, several at a time, the next is reserved."""
+    with Crew() as crew:
+        under_way = Puts([], hands, crew)
+        try:
+            for part in parts(actions, hands.ours):
+                said = {action.workload: action for action in part}
+                wanted = [(said[row.pk], row, placement) for row, placement in _reserved(part, hands)]
+                before, under_way = under_way, Puts(wanted, hands, crew)
+                before.conclude()
+        finally:
+            under_way.conclude()
 
 
-def put_together(wanted: Sequence[tuple[object, Workload, Placement]], hands: Hands) -> None:
-    """Put these rows, each with its open placement; what comes back, well or not, has killed nobody."""
-    found: list[tuple[Workload, tuple[str, str]]] = []
-    try:
-        hands.work_off([_put(what, row, placement, hands, found) for what, row, placement in wanted])
-        launch.write_all_furnished(found)
-    finally:
-        Workload.objects.filter(pk__in=[row.pk for _, row, _ in wanted]).update(unfinished_puts=0)
+def put_together(wanted: Sequence[Wanted], hands: Hands) -> None:
+    """Put these rows, each with its open placement, several at a time."""
+    with Crew() as crew:
+        Puts(wanted, hands, crew).conclude()
+
+
+class Puts:
+    """Puts that are under way. What comes back, well or not, has killed nobody."""
+
+    def __init__(self, wanted: Sequence[Wanted], hands: Hands, crew: Crew) -> None:
+        self._hands = hands
+        self._keys = [row.pk for _, row, _ in wanted]
+        self._found: list[tuple[Workload, tuple[str, str]]] = []
+        try:
+            self._begun = crew.begin([_put(*one, hands, self._found) for one in wanted])
+        except BaseException:
+            self._forgive()
+            raise
+
+    def conclude(self) -> None:
+        try:
+            conclude(self._begun, self._hands.done)
+            launch.write_all_furnished(self._found)
+        finally:
+            self._forgive()
+
+    def _forgive(self) -> None:
+        if self._keys:
+            Workload.objects.filter(pk__in=self._keys).update(unfinished_puts=0)
 
 
 def put_again(what: str, row: Workload, placement: Placement, hands: Hands) -> None:

@@ -4,7 +4,7 @@ import threading
 from fractions import Fraction as F
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
 from scheduling.cluster.port import ClusterError
@@ -110,10 +110,43 @@ def test_a_batch_that_breaks_blames_the_one_that_broke_it(harbour, monkeypatch):
     assert harbour.read(rows[1]).failures == 1
 
 
+class Dead:
+    """A worker that dies when everything is reserved."""
+
+    def __init__(self, *_):
+        pass
+
+    def conclude(self):
+        pass
+
+
+def test_while_one_batch_is_put_the_next_is_reserved(harbour, monkeypatch):
+    """And whatever happens to the next, the one before is brought to its end."""
+    monkeypatch.setattr(chores, "BATCH", 2)
+    reserve, reserved = putting.reserve.reserve_all, []
+
+    def fails_later(part, now):
+        reserved.append(len(part))
+        if len(reserved) == 2:
+            raise OperationalError("the connection is gone")
+        return reserve(part, now)
+
+    monkeypatch.setattr(putting.reserve, "reserve_all", fails_later)
+    for number in range(4):
+        harbour.open(f"row-{number}", WHOLE)
+    with pytest.raises(OperationalError):
+        harbour.cycle()
+
+    placed = Workload.objects.filter(phase="placed")
+    assert reserved == [2, 2]
+    assert {item.workload for item in harbour.port.observe(harbour.now).objects} == {row.pk for row in placed}
+    assert set(placed.values_list("unfinished_puts", flat=True)) == {0}
+
+
 def test_what_was_placed_and_not_put_is_put_again_several_at_a_time(harbour, monkeypatch):
     rows = [harbour.open(f"lost-{number}", WHOLE) for number in range(3)]
     with monkeypatch.context() as patch:
-        patch.setattr(putting, "put_together", lambda *_: None)  # the worker dies here
+        patch.setattr(putting, "Puts", Dead)
         harbour.cycle()
     Workload.objects.update(unfinished_puts=0)
     harbour.turn(seconds=5)
