@@ -12,6 +12,7 @@ from scheduling.cluster.port import ClusterError, ClusterPort, Observation
 from scheduling.connect import port_for
 from scheduling.models import Cluster, Placement, Workload
 from scheduling.planning.facts import Phase, PodFact
+from scheduling.reconcile.observe import proven
 from tenants.billing.findings import Finding
 
 FINISHED = ("Succeeded", "Failed")
@@ -29,7 +30,7 @@ def against_cluster(cluster: Cluster, now: datetime) -> list[Finding]:
 
 
 def _look(cluster: Cluster, port: ClusterPort, now: datetime) -> list[Finding]:
-    seen = port.observe(now)
+    seen = proven(cluster, port.observe(now))  # a pod that only wears our labels is nobody's
     if not seen.complete:
         return [Finding("incomplete-look", cluster.name, problem.text) for problem in seen.problems]
     return [*_nodes(cluster, seen), *_objects(cluster, seen), *_pods(cluster, seen)]

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 MOST_NODES = 1000
 IDLE_MINUTES = (5, 7 * 24 * 60)
-EMPTY_MINUTES = (1, 24 * 60)
+EMPTY_MINUTES = (0, 24 * 60)
 RULES = ("min_nodes", "max_nodes", "idle_minutes", "empty_minutes", "spread", "layout", "layouts")
 
 

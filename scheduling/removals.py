@@ -12,7 +12,6 @@ from django.db import transaction
 from scheduling.announce import announce_on_commit, fleet_topic
 from scheduling.changes import Step, move
 from scheduling.models import Removal, Workload
-from scheduling.planning.endings import STOPPING_PATIENCE
 from scheduling.planning.facts import Phase, Reason
 from scheduling.planning.wording import instant
 from scheduling.stuck import RISK, Stuck, stuck_of
@@ -50,9 +49,9 @@ def overdue(workload: Workload, now: datetime) -> list[Stuck]:
     if found:
         return found
     for pod in pods:
-        if pod.since is not None:
+        if pod.since is not None and pod.overdue_at is not None:
             text = f"Pod {pod.name} was told to go at {instant(pod.since)} and may still do so by itself"
-            raise Refused(f"{text}; it can be removed by force from {instant(pod.since + STOPPING_PATIENCE)} on.")
+            raise Refused(f"{text}; it can be removed by force from {instant(pod.overdue_at)} on.")
     raise Refused(f"{workload.name} has no pod that does not go, so there is nothing to remove by force.")
 
 

@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from datetime import timedelta as td
 from uuid import UUID
 
 from scheduling.models import Node, Workload
-from scheduling.planning.endings import STOPPING_PATIENCE
+from scheduling.planning.endings import patience
 from scheduling.planning.wording import instant
 from tenants.access import Standing
 
@@ -29,10 +30,15 @@ class Stuck:
     units: Mapping[str, int]
     cpu_milli: int
     memory_mib: int
+    grace: td = td(0)  # that it was given to stop
+
+    @property
+    def overdue_at(self) -> datetime | None:
+        """When it has had the time that it was given to go by itself; None: nobody has told it to go yet."""
+        return self.since + patience(self.grace) if self.since else None
 
     def overdue(self, now: datetime) -> bool:
-        """Whether it had the time that a pod needs to go by itself."""
-        return self.since is not None and now >= self.since + STOPPING_PATIENCE
+        return self.overdue_at is not None and now >= self.overdue_at
 
 
 def stuck_words(pod: Stuck, *, known: bool) -> str:
@@ -40,9 +46,10 @@ def stuck_words(pod: Stuck, *, known: bool) -> str:
     name = f"pod {pod.name}" if known else "a pod of another team"
     if not pod.units:
         return f"{name} has ended and holds no card, but a finalizer holds it; the operator can remove it by force"
-    if pod.since is None:
+    if pod.since is None or pod.overdue_at is None:
         return f"held by {name}, which nobody pays for; Berth removes it at its next look"
-    return f"held by {name}, told to go at {instant(pod.since)} and still there; the operator can remove it by force"
+    told, then = instant(pod.since), instant(pod.overdue_at)
+    return f"held by {name}, told to go at {told} and still there; the operator can remove it by force from {then} on"
 
 
 def may_know(pod: Stuck, stand: Standing, behind: Mapping[UUID, Workload]) -> bool:
@@ -64,6 +71,7 @@ def stuck_on(row: Node) -> list[Stuck]:
             units=pod["units"],
             cpu_milli=pod["cpu_milli"],
             memory_mib=pod["memory_mib"],
+            grace=td(seconds=pod.get("grace", 0)),
         )
         for pod in row.lingering or ()
     ]

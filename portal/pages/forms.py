@@ -268,7 +268,7 @@ class PoolForm(forms.Form):
     idle_minutes = WholeField(
         label="Idle workspaces sleep after (minutes)", min_value=1, required=False, help_text="Empty: never."
     )
-    empty_minutes = WholeField(label="Empty nodes go after (minutes)", min_value=1)
+    empty_minutes = WholeField(label="Empty nodes go after (minutes)", min_value=0, help_text="0: at once.")
     spread = forms.BooleanField(label="Fill the emptiest node first", required=False)
     layout = forms.CharField(
         label="Fresh nodes come up as",

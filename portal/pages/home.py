@@ -67,7 +67,7 @@ def home(request: HttpRequest) -> HttpResponse:
         "now_offers": startable(stand, runs, now),
         "month": period_of(now, house.zone()),
         "totals": fleet.totals(NodePool.objects.all()),
-        "troubles": troubles() if stand.is_operator else [],
+        "troubles": troubles(now) if stand.is_operator else [],
         "operates": stand.is_operator,
         "sees_all": stand.sees_all_charges(),
         "topics": topics_of(stand, runs, mine),
@@ -130,7 +130,7 @@ def startable(stand: Standing, teams: list[Team], now: datetime) -> list[Offer]:
     return [one for one in found if one.starts == "now" and one.per_hour is not None][:OFFERS_SHOWN]
 
 
-def troubles() -> list[str]:
+def troubles(now: datetime) -> list[str]:
     """What the operator should look at, in sentences."""
     found = []
     for cluster in Cluster.objects.all():
@@ -142,8 +142,8 @@ def troubles() -> list[str]:
     stuck = Workload.objects.filter(phase=Phase.WAITING, failures__gt=0).count()
     if stuck:
         found.append(f"{several(stuck, 'workload')} failed to start and {'is' if stuck == 1 else 'are'} tried again.")
-    pods = [pod for row in Node.objects.exclude(lingering=[]) for pod in stuck_on(row)]
-    found += [f"Node {pod.node}: {stuck_words(pod, known=True)}." for pod in pods[:TROUBLES_SHOWN] if pod.since]
+    pods = [pod for row in Node.objects.exclude(lingering=[]) for pod in stuck_on(row) if pod.overdue(now)]
+    found += [f"Node {pod.node}: {stuck_words(pod, known=True)}." for pod in pods[:TROUBLES_SHOWN]]
     return found
 
 

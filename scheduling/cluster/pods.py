@@ -48,6 +48,7 @@ def pod_fact(pod: PodDocument) -> PodFact:
         running_since=started(main),
         finished_at=when(ended.finished_at) if ended else None,
         deleting_since=deleting_since(meta),
+        grace=grace_of(meta),
         waiting_reason=waiting_reason(pod),
         reason=reason_of(pod, main),
         message=message_of(pod, main),
@@ -143,8 +144,12 @@ def started(main: ContainerState | None) -> datetime | None:
 def deleting_since(meta: Meta) -> datetime | None:
     """When the deletion was asked for; Kubernetes writes down when its grace ends."""
     end = when(meta.deletion_timestamp)
-    grace = meta.deletion_grace_period_seconds or 0
-    return end - td(seconds=min(max(grace, 0), 10**7)) if end else None
+    return end - grace_of(meta) if end else None
+
+
+def grace_of(meta: Meta) -> td:
+    """Nothing but a deletion sets it."""
+    return td(seconds=min(max(meta.deletion_grace_period_seconds or 0, 0), 10**7))
 
 
 def waiting_in(pod: PodDocument) -> Iterator[StateWaiting]:

@@ -11,7 +11,7 @@ from datetime import timedelta as td
 from uuid import UUID
 
 from scheduling.planning.coming import REGISTER_LIMIT, shows_cards
-from scheduling.planning.endings import ARRIVAL_GRACE, STALE_GRACE, STOPPING_PATIENCE
+from scheduling.planning.endings import ARRIVAL_GRACE, STALE_GRACE, patience
 from scheduling.planning.facts import Desired, Kind, NodeFact, Phase, PodFact, Snapshot, WorkloadFact
 from scheduling.planning.look import Look
 from scheduling.planning.phases import current
@@ -73,7 +73,7 @@ def _of_phase(look: Look) -> Iterator[datetime]:
     """The graces of what comes up and of what stops."""
     since = look.workload.phase_since
     if look.workload.phase is Phase.STOPPING and look.holding:
-        yield since + STOPPING_PATIENCE
+        yield since + patience(look.workload.grace)
     if look.workload.phase is Phase.STOPPING and look.kept is not None:
         yield max(look.kept.finished_at or look.now, since) + STALE_GRACE
     if look.workload.phase not in COMING_UP:

@@ -118,8 +118,13 @@ def stopping(look: Look) -> Move | None:
     return look.step(to, reason, text, at=_last_end(look))
 
 
+def patience(grace: td) -> td:
+    """How long what was told to stop may take until it counts as not going by itself."""
+    return max(STOPPING_PATIENCE, grace + KILL_TAKES)
+
+
 def _still_stopping(look: Look) -> Move | None:
-    if look.age < max(STOPPING_PATIENCE, look.workload.grace + KILL_TAKES):
+    if look.age < patience(look.workload.grace):
         return None
     pod = look.holding[0]
     node = (look.nodes or {}).get(pod.node)

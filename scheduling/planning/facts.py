@@ -221,6 +221,7 @@ class PodFact:
     message: str = ""
     exit_code: int | None = None
     controller: str = ""  # the uid of the StatefulSet or Job that made it; "": nobody's
+    grace: td = td(0)  # that it was given when it was told to go
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ pod is gone. In between it is the platform's: out of service, given to nobody.
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta as td
 from fractions import Fraction as F
 from typing import Any
 from uuid import UUID
@@ -46,6 +47,7 @@ def lingering_json(pods: Iterable[PodFact]) -> list[dict[str, Any]]:
             "uid": pod.uid,
             "workload": str(pod.workload),
             "since": pod.deleting_since.isoformat() if pod.deleting_since else None,
+            "grace": pod.grace // td(seconds=1),
             "units": dict(pod.requests),
             "cpu_milli": pod.cpu_milli,
             "memory_mib": pod.memory_mib,

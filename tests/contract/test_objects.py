@@ -6,10 +6,11 @@ from uuid import UUID
 
 import pytest
 
+from scheduling.cluster import names
 from scheduling.cluster.api import MERGE, path_of
 from scheduling.cluster.client import Session
 from scheduling.cluster.port import Ref
-from scheduling.cluster.writing import namespace_document
+from scheduling.cluster.writing import job_documents, namespace_document, workspace_documents
 from tests.contract.conftest import Rig, gone, refusal_of
 from tests.contract.launches import JOB_REF, NAME, NOTEBOOK, ROW, TRAINING, WORKSPACE_REF, put_all
 
@@ -55,6 +56,26 @@ def test_an_object_of_somebody_else_is_never_written_over(cluster: Rig) -> None:
     there = cluster.find("Service", NOTEBOOK.namespace, "theirs")
     assert there is not None
     assert there["spec"]["selector"] == {"app": "theirs"}
+
+
+@pytest.mark.parametrize("launch", [NOTEBOOK, TRAINING], ids=["a workspace", "a job"])
+def test_what_stands_under_our_name_and_is_not_ours_is_left_as_it_is(cluster: Rig, launch: Any) -> None:
+    """Whether we would apply the object or create it."""
+    space, ours = (job_documents if launch is TRAINING else workspace_documents)(launch)
+    cluster.port.put(space)
+    meta = {"name": NAME, "namespace": NOTEBOOK.namespace, "labels": {"app": "theirs"}}
+    cluster.plant({**ours, "metadata": meta})
+    before = cluster.find(ours["kind"], NOTEBOOK.namespace, NAME)
+
+    refusal = refusal_of(lambda: put_all(cluster.port, launch))
+
+    after = cluster.find(ours["kind"], NOTEBOOK.namespace, NAME)
+    assert (refusal.status, refusal.retry) == (409, False)
+    assert str(refusal).startswith(f"{ours['kind']} {NAME} is there already and is not Berth's")
+    assert before is not None
+    assert after is not None
+    assert (after["spec"], after["metadata"]["uid"]) == (before["spec"], before["metadata"]["uid"])
+    assert names.WORKLOAD not in after["metadata"]["labels"]
 
 
 def test_a_namespace_of_somebody_else_is_not_taken_over_either(cluster: Rig) -> None:

@@ -1,7 +1,10 @@
 """Tables against the cluster as it is now."""
 
+from uuid import uuid4
+
 import pytest
 
+from scheduling.cluster import names
 from scheduling.cluster_checks import against_cluster
 from scheduling.models import Cluster, Node, Placement, Workload
 
@@ -53,6 +56,27 @@ def test_our_objects_without_a_row_are_told_and_left(harbour, running):
 
     assert checks(harbour) == ["object-without-workload", "pod-without-placement"]
     assert len(harbour.port.observe(harbour.now).pods) == len(before.pods)
+
+
+def wears_our_labels(harbour, workload, node):
+    labels = {names.MANAGED_BY: names.MANAGER, names.WORKLOAD: str(workload)}
+    meta = {"name": "mine", "namespace": harbour.vision.namespace, "labels": labels}
+    spec = {"nodeName": node, "containers": [{"name": "main", "image": "example.org/miner:1"}]}
+    harbour.cluster.world.create({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
+
+
+def test_a_pod_that_only_wears_our_labels_is_nobodys(harbour, running):
+    wears_our_labels(harbour, uuid4(), Placement.objects.get().node)
+
+    assert checks(harbour) == []
+
+
+def test_nor_does_it_stand_in_for_one_that_is_not_there(harbour, running):
+    elsewhere = Node.objects.exclude(name=Placement.objects.get().node).first().name
+    Placement.objects.update(node=elsewhere)
+    wears_our_labels(harbour, running.pk, elsewhere)
+
+    assert checks(harbour) == ["placement-without-pod"]
 
 
 def test_a_cluster_that_does_not_answer_is_a_finding(world):

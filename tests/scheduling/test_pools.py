@@ -57,7 +57,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "the least above the most": ({"min_nodes": 5}, "min_nodes", "At least 5 and at most 3 nodes do not go together"),
     "the most below the least": ({"min_nodes": 2, "max_nodes": 1}, "min_nodes", "At least 2 and at most 1"),
     "asleep at once": ({"idle_minutes": 1}, "idle_minutes", "Minutes until an idle workspace sleeps: choose 5 to"),
-    "never empty": ({"empty_minutes": 1441}, "empty_minutes", "Minutes until an empty node goes: choose 1 to 1440"),
+    "never empty": ({"empty_minutes": 1441}, "empty_minutes", "Minutes until an empty node goes: choose 0 to 1440"),
     "seven": ({"layout": "7"}, "layout", "H100 80GB has no such MIG layout"),
     "four where seven fit": (
         {"layouts": ["all-1g.10gb", "all-4g.20gb"]},

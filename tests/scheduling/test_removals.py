@@ -83,6 +83,17 @@ def test_a_refusal_says_why_and_writes_nothing(
     assert (Removal.objects.count(), row.transitions.count(), woken) == (0, steps, [])
 
 
+def test_one_that_was_given_half_an_hour_is_left_alone_so_long(world: World, woken: list[int]) -> None:
+    row = world.workload("saving", phase="stopping")
+    linger(row, world.now - td(minutes=30), grace=1800)
+
+    with pytest.raises(Refused, match="may still do so by itself"):
+        order(world, row)
+    world.clock.advance(minutes=1)
+
+    assert len(order(world, row)) == 1
+
+
 def test_a_pod_that_nobody_told_to_go_is_the_cycles(world: World, woken: list[int]) -> None:
     row = world.workload("orphan", phase="ended")
     linger(row, None)

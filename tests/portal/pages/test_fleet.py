@@ -159,6 +159,15 @@ class TestRules:
         assert answer.status_code == 302
         assert (pool.max_nodes, pool.idle_minutes, pool.layouts, pool.spread) == (5, None, ["all-1g.10gb"], True)
 
+    def test_empty_nodes_may_go_at_once(self, world: World) -> None:
+        """As in the demo's pool that sleeps at zero: its form can be sent back as it was shown."""
+        pool = world.pools["h100-shared"]
+
+        answer = as_person(world.omar).post(f"/fleet/pools/{pool.pk}/", rules(empty_minutes="0"))
+
+        pool.refresh_from_db()
+        assert (answer.status_code, pool.empty_minutes) == (302, 0)
+
     WRONG = {  # what is sent: the sentence, the field
         "more at least than at most": ({"min_nodes": "4"}, "do not go together", "min_nodes"),
         "less than no nodes": ({"min_nodes": "-1"}, "", "min_nodes"),
@@ -289,7 +298,7 @@ class TestPodsThatDoNotGo:
         page = look(as_person(world.robin), address)
 
         assert "Held by pod stuck-0, told to go at" in page.words
-        assert "and still there; the operator can remove it by force. stuck" in page.words
+        assert "and still there; the operator can remove it by force from" in page.words
         assert f"/workloads/{row.pk}/" in page.html
 
     def test_another_teams_pod_has_no_name(self, world: World) -> None:

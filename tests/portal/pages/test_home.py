@@ -6,6 +6,7 @@ from fractions import Fraction as F
 
 from scheduling.models import Cluster, NodePool
 from tests.portal.pages.reading import as_person, look
+from tests.scheduling.lingering import linger
 from tests.world import World
 
 
@@ -75,6 +76,16 @@ def test_the_operator_reads_of_trouble_at_once(world: World) -> None:
     assert "Half of it did not answer." in words
     assert "Pool a10g-burst: No capacity." in words
     assert "1 workload failed to start and is tried again." in words
+
+
+def test_a_pod_is_trouble_once_it_had_its_time_to_go(world: World) -> None:
+    linger(world.workload("stuck", flavor="whole", phase="ended"), world.now - td(minutes=5))
+    linger(world.workload("saving", flavor="whole", phase="ended"), world.now - td(minutes=5), grace=600)
+
+    words = look(as_person(world.omar), "/").words
+
+    assert "Node train-1: held by pod stuck-0, told to go at" in words
+    assert "saving-0" not in words
 
 
 def test_the_menu_has_only_what_the_person_may_open(world: World) -> None:

@@ -3,6 +3,7 @@
 import json
 from contextlib import suppress
 from datetime import UTC, datetime
+from datetime import timedelta as td
 from typing import Any
 from uuid import UUID
 
@@ -145,7 +146,7 @@ def test_how_far_it_is(said: dict[str, Any], expected: dict[str, Any]) -> None:
 def test_a_deletion_is_counted_from_when_it_was_asked_for() -> None:
     fact = read_pod(pod(metadata={"deletionTimestamp": NOON, "deletionGracePeriodSeconds": 30}))
 
-    assert fact.deleting_since == at(11, 59, 30)
+    assert (fact.deleting_since, fact.grace) == (at(11, 59, 30), td(seconds=30))
 
 
 def test_an_unbound_pod_has_no_node() -> None:

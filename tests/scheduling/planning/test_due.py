@@ -133,6 +133,17 @@ CASES = {
         ],
         td(seconds=90),
     ),
+    "a pod that was given ten minutes to stop does not go": Case(
+        [
+            HOST,
+            H100S,
+            workload("a")
+            .in_phase(Phase.STOPPING, 2.5, node="n1")
+            .having(stopping_to=Phase.ENDED, grace=td(minutes=10)),
+            pod("a").terminating(2.5),
+        ],
+        td(minutes=8.5),
+    ),
     "a finalizer holds a pod that has ended": Case(
         [
             HOST,
@@ -192,6 +203,7 @@ def moments(draw: st.DrawFn) -> Snapshot:
             "idle_since": minutes_ago(draw(minutes)),
             "reason": draw(st.sampled_from([Reason.CREATING, Reason.IDLE, Reason.PLACED])),
             "attempt": draw(st.integers(0, 2)),
+            "grace": td(minutes=draw(minutes)),
         }
         chosen = draw(st.sets(st.sampled_from(sorted(clocks))))
         who = who.having(idle_limit=td(minutes=10), **{key: clocks[key] for key in chosen})

@@ -297,6 +297,16 @@ GOING = {
         (Phase.STOPPING, Reason.REMOVED_OUTSIDE),
         "pod a-0 on node n1 has not ended, its program or a finalizer holds it",
     ),
+    "it may take the time that it was given": Case(
+        stopping(minutes=9).having(grace=td(minutes=10)), None, [pod("a").terminating(9)]
+    ),
+    "it had the time that it was given, and a minute": Case(
+        stopping(minutes=11).having(grace=td(minutes=10)),
+        None,
+        [pod("a").terminating(11)],
+        (Phase.STOPPING, Reason.REMOVED_OUTSIDE),
+        "has not ended",
+    ),
     "its node does not answer": Case(
         stopping(minutes=3).having(reason=Reason.ASKED_TO_END),
         None,

@@ -13,6 +13,7 @@ from scheduling import snapshot
 from scheduling.models import CardSpan, Node, Workload
 from scheduling.planning.facts import Kind, PodFact
 from scheduling.planning.outlook import outlook
+from scheduling.planning.wording import instant
 from scheduling.reconcile import records
 from scheduling.stuck import stuck_of, stuck_on, stuck_words
 from tests.scheduling.reconcile.test_records import fresh, look, pod
@@ -42,6 +43,16 @@ def test_a_pod_whose_meter_has_ended_lingers_with_its_name_and_since_when(world:
     assert (found.since, found.units) == (world.now - td(minutes=5), {"nvidia.com/gpu": 1})
     assert stuck_of(row) == [found]
     assert out() == 1
+
+
+@pytest.mark.parametrize(("grace", "minutes"), [(td(seconds=30), 2), (td(hours=1), 61)])
+def test_it_is_overdue_when_it_had_the_time_that_it_was_given(world: World, grace: td, minutes: int) -> None:
+    row = world.workload("saving", flavor="whole", phase="ended")
+    (found,) = stuck_on(seen(world, pod_of(row, world, grace=grace, deleting_since=world.now)))
+    then = world.now + td(minutes=minutes)
+
+    assert [found.overdue(then - td(seconds=1)), found.overdue(then)] == [False, True]
+    assert f"can remove it by force from {instant(then)} on" in stuck_words(found, known=True)
 
 
 NOT_LINGERING = {

@@ -39,9 +39,10 @@ def test_a_workload_can_read_what_it_got_until_when_and_where_its_page_is(harbou
 
 
 def test_a_put_that_broke_off_after_its_object_is_finished_by_the_next_look(harbour):
-    harbour.cluster.faults.answer(503, "PATCH", "configmaps", times=2)
+    harbour.cluster.faults.answer(503, "POST", "configmaps", times=2)  # they are created
     row = run(harbour)
 
+    assert harbour.cluster.faults.requests == [], "both were met"
     assert there(harbour, "configmaps", row)
     assert there(harbour, "services", row)
     assert Placement.objects.filter(workload=row).count() == 1
