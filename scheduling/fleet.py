@@ -83,7 +83,7 @@ class Totals:
     stranded: F = NOTHING
     out_of_service: F = NOTHING
     waking: int = 0
-    stuck: int = 0  # pods that do not go; their cards are out of service
+    stuck: int = 0  # pods that hold something and do not go; their cards are out of service
 
     @property
     def lost(self) -> F:
@@ -134,6 +134,7 @@ def totals(pools: Iterable[NodePool]) -> Totals:
     waking = sum(max(0, (pool.wished_nodes or 0) - by_pool.get(pool.pk, 0)) * pool.cards_per_node for pool in pools)
     spans = list(CardSpan.objects.filter(ended_at=None).values_list("foreign", "stranded", "out_of_service"))
     held = Placement.objects.filter(ended_at=None).values_list("share", flat=True)
+    with_stuck = Node.objects.exclude(lingering=[]).only("name", "lingering")
     return Totals(
         nodes=nodes["nodes"],
         cards=nodes["cards"],
@@ -142,7 +143,7 @@ def totals(pools: Iterable[NodePool]) -> Totals:
         stranded=sum((stranded for _, stranded, _ in spans), NOTHING),
         out_of_service=sum((out for *_, out in spans), NOTHING),
         waking=waking,
-        stuck=sum(len(stuck_on(row)) for row in Node.objects.exclude(lingering=[]).only("name", "lingering")),
+        stuck=sum(any(pod.units.values()) for row in with_stuck for pod in stuck_on(row)),
     )
 
 

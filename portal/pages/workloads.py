@@ -1,6 +1,7 @@
 """Workloads: the list, one workload with everything that is known of it, and the three things one may do with it."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from datetime import timedelta as td
 from decimal import Decimal
 from typing import Any
@@ -19,6 +20,7 @@ from scheduling.announce import team_topic, workload_topic
 from scheduling.handover import cost_so_far
 from scheduling.models import Placement, Sample, Workload
 from scheduling.planning.cuda import in_words, needed, version_of
+from scheduling.planning.endings import STOPPING_PATIENCE
 from scheduling.planning.facts import Desired, Kind, Phase, Reason
 from scheduling.removals import remove_by_force
 from scheduling.story import NEXT, story_of
@@ -193,6 +195,7 @@ def facts_of(request: HttpRequest, workload: Workload) -> dict[str, Any]:
         ),
         "connect": connect_words(workload, placement),
         **forcing(stand, workload, now),
+        "slow": slow_words(workload, now),
         "cuda": cuda_words(workload),
     }
 
@@ -202,6 +205,12 @@ def forcing(stand: Standing, workload: Workload, now: Any) -> dict[str, Any]:
     if not stand.is_operator:
         return {}
     return {"overdue": [pod for pod in stuck_of(workload) if pod.overdue(now)], "risk": RISK}
+
+
+def slow_words(workload: Workload, now: datetime) -> str:
+    """Why it still stops, once it had the time that stopping takes; "" before."""
+    late = workload.phase == Phase.STOPPING and now - workload.phase_since >= STOPPING_PATIENCE
+    return workload.phase_text if late else ""
 
 
 def mean_busy(readings: list[Sample]) -> float | None:

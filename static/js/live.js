@@ -26,6 +26,7 @@ document.addEventListener("htmx:afterSettle", ({ target }) => {
   watch();
 });
 document.addEventListener("htmx:afterSettle", fetchStale);
+document.addEventListener("htmx:beforeSwap", leaveInHand);
 document.addEventListener("visibilitychange", () => document.hidden || refresh());
 
 function connect() {
@@ -136,9 +137,19 @@ function fetchAgain(part) {
 // Nobody's half-written words are swept away, and nothing closes under somebody's hand. What is already being fetched
 // is fetched once more afterwards: an event may have come just after the server had looked.
 function isBusy(part) {
-  if (part.classList.contains("htmx-request")) return true;
+  return part.classList.contains("htmx-request") || isInHand(part);
+}
+
+function isInHand(part) {
   const writing = part.contains(document.activeElement) && document.activeElement.matches("input, textarea, select");
   return writing || document.querySelector("details.drop[open]") || part.querySelector("details[open] form");
+}
+
+// An answer that arrives after the hand did is dropped, and asked for again once the hand has gone.
+function leaveInHand({ target, detail }) {
+  if (target.dataset?.refresh === undefined || !isInHand(target)) return;
+  detail.shouldSwap = false;
+  stale.add(target.id);
 }
 
 function move(reading) {

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import WebSocketRoute, expect
+from playwright.sync_api import Route, WebSocketRoute, expect
 
 from portal.demo.launcher import Demo
 from portal.demo.visitor import Visitor
@@ -76,6 +76,32 @@ def test_without_a_socket_the_fragments_poll(window: Opener, demo: Demo) -> None
     visitor.post("/api/v1/workloads/", {"name": "polled", "kind": "workspace", "team": team, "flavor": sku}, 201)
     expect(robin.page.get_by_role("link", name="polled")).to_be_visible(timeout=25_000)
     robin.complaints.clear()  # of the refused socket itself
+
+
+def test_what_was_asked_for_before_a_menu_opened_does_not_close_it(window: Opener, demo: Demo) -> None:
+    """The fragment's answer is on its way when the menu is opened; it is taken once the menu is closed again."""
+    omar = window("omar", viewport={"width": NARROW, "height": 900})
+    omar.log_in()
+    omar.go(address_of(demo, "omar", "tracking-lab"))
+    omar.live()
+    live = omar.page.locator("#live")
+    expect(live).not_to_have_class(re.compile("htmx-request"))
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    omar.page.route(omar.page.url, hold, times=1)
+    live.evaluate("part => htmx.trigger(part, 'refresh')")
+    expect(live).to_have_class(re.compile("htmx-request"))
+    omar.page.locator("#end").click()
+    held[0].continue_()
+    expect(live).not_to_have_class(re.compile("htmx-request"))
+    button = omar.page.get_by_role("button", name="End tracking-lab")
+    expect(button).to_be_in_viewport(ratio=1)
+    with omar.page.expect_response(lambda answer: answer.url.endswith(omar.page.url)):
+        omar.page.keyboard.press("Escape")
+    expect(button).to_be_hidden()
 
 
 def refuse(socket: WebSocketRoute) -> None:

@@ -78,6 +78,24 @@ class TestPicture:
         assert "No meter can be read. The cluster does not let us." in look(as_person(world.omar), "/fleet/").words
         assert "does not let us" not in look(as_person(world.robin), "/fleet/").words
 
+    def test_one_trouble_is_told_once(self, world: World) -> None:
+        Cluster.objects.update(trouble="The server does not answer.", meters_trouble="The server does not answer.")
+
+        assert look(as_person(world.omar), "/fleet/").words.count("The server does not answer.") == 1
+
+    @pytest.mark.parametrize(("heard", "how"), [(True, "as its watches last spoke"), (False, "by a list")])
+    def test_how_old_the_picture_is_and_where_it_is_from(self, world: World, heard: bool, how: str) -> None:
+        Cluster.objects.update(seen_at=world.now - td(seconds=44), heard_at=world.now if heard else None)
+
+        assert f"harbour-1 seen 44 s ago, {how}." in look(as_person(world.robin), "/fleet/").words
+
+    def test_a_pool_that_keeps_no_empty_node_says_so(self, world: World) -> None:
+        NodePool.objects.filter(name="h100-train").update(empty_minutes=0)
+        pool = f"/fleet/pools/{world.pools['h100-train'].pk}/"
+
+        assert "empty nodes go at once." in look(as_person(world.robin), "/fleet/").words
+        assert "Empty nodes go at once" in look(as_person(world.robin), pool).words
+
     def test_a_node_of_no_pool_is_seen(self, world: World) -> None:
         Node.objects.filter(name="train-1").update(pool=None)
 
@@ -289,6 +307,11 @@ class TestPodsThatDoNotGo:
         assert "1 out of service, some held by 1 pod that does not go" in page.words
         assert 'aria-label="train-1: 0 of 8 cards held, 1 more by pods that do not go"' in page.html
         assert "1 of 8 cards held" in page.words, "the pool's own line"
+
+    def test_a_pod_that_holds_nothing_any_more_keeps_no_card_from_anybody(self, world: World) -> None:
+        linger(world.workload("kept", flavor="whole", phase="ended"), world.now - td(minutes=5), units=0)
+
+        assert "that does not go" not in look(as_person(world.robin), "/fleet/").words
 
     def test_the_pools_page_names_the_pod_and_says_what_to_do(self, world: World) -> None:
         row = world.workload("stuck", flavor="whole", phase="ended")

@@ -105,6 +105,16 @@ def test_the_demo_lists_the_four_people_with_what_each_can_do(world: World, clie
     assert all(one.does[1:] in page.words for one in FOUR)
 
 
+@pytest.mark.parametrize(("simulated", "cluster"), [(True, "a simulated cluster"), (False, "a real control plane")])
+def test_the_demo_says_what_stands_behind_it(
+    world: World, client: Client, settings: Any, monkeypatch: pytest.MonkeyPatch, simulated: bool, cluster: str
+) -> None:
+    settings.BERTH_DEMO = True
+    monkeypatch.setattr("portal.pages.context.clock.is_simulated", lambda: simulated)
+
+    assert f"This is a demo: a small institute, {cluster}" in look(client, "/login/").words
+
+
 def test_in_the_demo_one_click_is_enough(world: World, client: Client, settings: Any) -> None:
     settings.BERTH_DEMO = True
 

@@ -46,6 +46,7 @@ class TestEvents:
         assert "FailedMount" in words
         assert "3 times" in words
         assert "<b>no map</b>" in words
+        assert SAID.about in words
 
     def test_a_cluster_that_does_not_answer_is_said(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
         cluster_says(monkeypatch, ClusterError("The API server does not answer."))

@@ -263,6 +263,16 @@ class TestActions:
 
         assert "It is going to sleep, as Robin asked" in look(as_person(world.robin), f"/workloads/{row.pk}/").words
 
+    @pytest.mark.parametrize(("minutes", "told"), [(1, False), (3, True)])
+    def test_what_takes_longer_to_stop_than_it_should_says_why(self, world: World, minutes: int, told: bool) -> None:
+        row = world.workload("notebook", phase="stopping", desired="end")
+        since = world.now - td(minutes=minutes)
+        Workload.objects.filter(pk=row.pk).update(phase_text="A finalizer holds its pod.", phase_since=since)
+
+        words = look(as_person(world.robin), f"/workloads/{row.pk}/").words
+
+        assert ("A finalizer holds its pod." in words) is told
+
 
 class TestLogs:
     class Port:
