@@ -17,7 +17,9 @@ class Bar:
 
     @property
     def words(self) -> str:
-        return f"{self.bar:g}{' yardsticks' if self.name.endswith((PART, RATE, GROWTH)) else ''}"
+        if self.name.endswith((PART, RATE, GROWTH)):
+            return f"{self.bar:g} yardsticks"
+        return f"{self.bar:g}" if self.yardstick == self.bar else f"{self.bar:g} s"
 
 
 PART = ", as a part of the client's"
