@@ -4,7 +4,6 @@ A version is (major, minor); None is "nobody says", which is never "too old".
 """
 
 import re
-from collections.abc import Iterable
 
 Version = tuple[int, int]
 
@@ -61,13 +60,6 @@ def of_image(image: str) -> Version | None:
 def too_old(offered: Version | None, need: Version | None) -> bool:
     """Only what is known can be too old."""
     return need is not None and offered is not None and offered < need
-
-
-def newest_if_known(versions: Iterable[Version | None]) -> Version | None:
-    """The newest of all; None when there are none, or one of them is unknown and might be newer."""
-    found = list(versions)
-    known = [version for version in found if version is not None]
-    return max(known) if known and len(known) == len(found) else None
 
 
 def in_words(version: Version | None) -> str:

@@ -83,9 +83,9 @@ def write_furnished(row: Workload, address: str, problem: str) -> None:
     Workload.objects.filter(pk=row.pk).update(**facts)
 
 
-def queue_all(row: Workload, stock: str, resource: str, port: ClusterPort) -> None:
+def queue_all(row: Workload, stock: str, resource: str, runtime_class: str, port: ClusterPort) -> None:
     """Apply the documents of a workload that Kueue is to admit; which node it gets, nobody here knows."""
-    for document in queued_documents(queued_launch(row, resource), stock):
+    for document in queued_documents(replace(queued_launch(row, resource), runtime_class=runtime_class), stock):
         port.put(document)
 
 

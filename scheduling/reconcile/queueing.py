@@ -4,7 +4,7 @@ placements that open when Kubernetes has bound a pod."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -21,10 +21,12 @@ from scheduling.cluster.port import ClusterError, ClusterPort, Observation, Ref
 from scheduling.cluster.queues import Queues
 from scheduling.models import Cluster, Placement, Workload
 from scheduling.planning.facts import (
+    FlavorFact,
     NodeFact,
     ObjectFact,
     Phase,
     PodFact,
+    PoolFact,
     QueueFact,
     QueueRules,
     Reason,
@@ -33,6 +35,7 @@ from scheduling.planning.facts import (
 )
 from scheduling.planning.packing import sharings
 from scheduling.planning.queued_phases import ended_unseen, fallen, lends, newly_bound
+from scheduling.planning.shares import flavors_of
 from scheduling.queueing import Setup, queues_with_kueue, setup_of
 from scheduling.reconcile import launch, steps
 from scheduling.snapshot import facts_of, flavor_fact, open_workloads
@@ -163,8 +166,16 @@ def hand_over(workload: UUID, hands: Hands) -> bool:
     if row.phase != Phase.WAITING or hands.object_of(row) is not None:
         return False
     flavor = flavor_fact(row.flavor)
-    launch.queue_all(row, stock_of_flavor(flavor), resource_of(flavor, hands.look.snapshot.nodes), hands.port)
+    picture = hands.look.snapshot
+    runtime_class = runtime_class_of(flavor, picture.pools, hands.runtime_classes)
+    launch.queue_all(row, stock_of_flavor(flavor), resource_of(flavor, picture.nodes), runtime_class, hands.port)
     return True
+
+
+def runtime_class_of(flavor: FlavorFact, pools: Iterable[PoolFact], classes: Mapping[str, str]) -> str:
+    """What the pools that offer this flavor ask for; "" where they do not all ask for the same: any may get it."""
+    asked = {classes.get(pool.name, "") for pool in pools if flavor.sku in {one.sku for one in flavors_of(pool)}}
+    return asked.pop() if len(asked) == 1 else ""
 
 
 def repairs(picture: Picture, hands: Hands) -> Iterator[tuple[str, Callable[[], bool]]]:

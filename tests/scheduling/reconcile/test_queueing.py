@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from scheduling import snapshot
 from scheduling.cluster.kueue_reading import KueueFact
 from scheduling.cluster.port import ClusterError
 from scheduling.cluster.queues import Queues
-from scheduling.models import Cluster
+from scheduling.models import Cluster, NodePool
 from scheduling.planning.facts import QueueFact, Reason, Standing
 from scheduling.queueing import Setup, setup_of
 from scheduling.reconcile import queueing
@@ -163,6 +164,35 @@ def test_a_queue_that_holds_work_stays(setup: Setup) -> None:
     bare = replace(setup, teams=())
 
     assert {ref.kind for ref in left_over(picture(bare, documents))} == {"Cohort"}
+
+
+@pytest.mark.parametrize(
+    ("classes", "asked"),
+    [
+        ({"h100-train": "nvidia", "h100-more": "nvidia"}, "nvidia"),
+        ({"h100-train": "nvidia", "h100-more": ""}, None),
+        ({"h100-shared": "nvidia", "a10g-burst": "nvidia"}, None),
+    ],
+    ids=["all pools that offer it ask for one", "they differ, and any may get it", "only pools of other cards ask"],
+)
+def test_a_job_in_the_queue_asks_for_the_runtime_class_of_its_pools(
+    world: World, classes: dict[str, str], asked: str | None
+) -> None:
+    more = NodePool.objects.get(name="h100-train")
+    more.pk, more.name = None, "h100-more"
+    more.save()
+    put: list[Any] = []
+    hands: Any = SimpleNamespace(
+        object_of=lambda row: None,
+        runtime_classes=classes,
+        look=SimpleNamespace(snapshot=snapshot.from_tables(world.cluster, world.now)),
+        port=SimpleNamespace(put=put.append),
+    )
+
+    assert queueing.hand_over(world.workload("train", kind="job", flavor="whole").pk, hands)
+
+    assert put[-1]["spec"]["suspend"] is True
+    assert put[-1]["spec"]["template"]["spec"].get("runtimeClassName") == asked
 
 
 def test_kueues_word_is_matched_by_the_jobs_uid_and_not_by_a_label() -> None:
