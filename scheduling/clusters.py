@@ -13,6 +13,8 @@ from tenants.access import Standing
 from tenants.errors import NotAllowed
 from tenants.models import User
 
+PAUSED = "The cluster is paused; nothing is done until the operator resumes it."  # why a look did nothing
+
 log = logging.getLogger(__name__)
 
 

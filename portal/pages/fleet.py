@@ -16,7 +16,7 @@ from portal.pages.tiles import Tile, tile_of, waking_tile
 from scheduling import fleet
 from scheduling.announce import fleet_topic, person_topic, send
 from scheduling.cluster.port import NOT_NOW
-from scheduling.clusters import access_cluster, set_paused
+from scheduling.clusters import PAUSED, access_cluster, set_paused
 from scheduling.models import Cluster, Node, NodePool, Placement, Workload
 from scheduling.pools import access_pool, change_pool
 from scheduling.stuck import may_know, stuck_words
@@ -60,6 +60,7 @@ def index(request: HttpRequest) -> HttpResponse:
         "reports": fleet.told(fleet.reports()[:REPORTS_SHOWN]),
         "operates": stand.is_operator,
         "not_now": NOT_NOW,
+        "paused": PAUSED,
         "paces": PACES if paces_here(stand) else (),
         "topic": fleet_topic(),
         "deaf": trouble() if stand.is_operator else "",

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from scheduling.cluster.port import ClusterError, ClusterPort
+from scheduling.clusters import PAUSED
 from scheduling.connect import port_for
 from scheduling.models import Cluster
 from scheduling.planning.cutting import failed_cuts
@@ -39,7 +40,7 @@ def run_cycle(cluster: Cluster, port: ClusterPort, now: datetime, ours: Lease | 
     started = Start()
     look = observe(cluster, port, now, ours)  # 1. Look: one picture of tables and cluster.
     wanted = plan(look.snapshot)  # 2. Think: no I/O.
-    refusal = "" if not cluster.paused else "The cluster is paused; nothing is done until the operator resumes it."
+    refusal = PAUSED if cluster.paused else ""
     refusal = refusal or (look.queue.trouble if look.queue else "")
     refusal = refusal or guard(wanted, look.snapshot)  # 3. Doubt: does this look like a mistake?
     barred = [] if refusal else write_ceilings(cluster, port, look)  # before what they have to let in

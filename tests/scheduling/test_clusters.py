@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import runpy
+from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import pytest
 from django.http import Http404
 
 from scheduling.clusters import access_cluster, set_paused
-from scheduling.models import Cluster
+from scheduling.models import Cluster, Flavor
 from tenants.access import standing
 from tenants.errors import NotAllowed
 from tests.world import World
@@ -45,3 +48,17 @@ def test_who_may(world: World) -> None:
         access_cluster(standing(world.dana), world.cluster.pk, to="steer")
     with pytest.raises(Http404):
         access_cluster(standing(world.omar), 0)
+
+
+def test_what_the_documents_say_of_connecting_a_cluster_makes_one_that_is_only_looked_at(
+    world: World, tmp_path: Path
+) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "cluster.md").read_text()
+    (tmp_path / "shell.py").write_text(dedent(page.partition("```python\n")[2].partition("   ```\n")[0]))
+
+    runpy.run_path(str(tmp_path / "shell.py"))
+
+    cluster = Cluster.objects.get(name="harbour-2")
+    assert cluster.paused
+    assert [(pool.name, pool.max_nodes) for pool in cluster.pools.all()] == [("h100-train", 1)]
+    assert Flavor.objects.filter(model="h100-80gb", sharing="whole", capacity="on-demand").exists()

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from scheduling.clusters import PAUSED
 from scheduling.models import CardSpan, Cluster, CycleReport, Node, NodePool, Removal, Workload
 from scheduling.planning.facts import Problem
 from tenants import clock as clocks
@@ -82,6 +83,15 @@ class TestPicture:
         Cluster.objects.update(trouble="The server does not answer.", meters_trouble="The server does not answer.")
 
         assert look(as_person(world.omar), "/fleet/").words.count("The server does not answer.") == 1
+
+    @pytest.mark.parametrize(("trouble", "told"), [(PAUSED, 0), ("The server does not answer.", 1)])
+    def test_a_pause_is_no_trouble_and_hides_none(self, world: World, trouble: str, told: int) -> None:
+        Cluster.objects.update(paused=True, trouble=trouble)
+
+        words = look(as_person(world.robin), "/fleet/").words
+
+        assert words.count("It cannot be used now") == told
+        assert words.count("harbour-1 is paused.") == 1
 
     @pytest.mark.parametrize(("heard", "how"), [(True, "as its watches last spoke"), (False, "by a list")])
     def test_how_old_the_picture_is_and_where_it_is_from(self, world: World, heard: bool, how: str) -> None:
