@@ -79,10 +79,11 @@ class Writes:
         try:
             return self._put(document)
         except ClusterError as error:
-            space = document["metadata"].get("namespace", "")
-            if error.status != NOT_FOUND or space not in self._spaces:
+            space = self._spaces.get(document["metadata"].get("namespace", ""))
+            if error.status != NOT_FOUND or space is None:
                 raise
-        self._put_namespace(self._spaces.pop(space).document)  # somebody has deleted it meanwhile
+        self._doubt(space)  # somebody has deleted it meanwhile
+        self._put_namespace(space.document)
         return self._put(document)
 
     def remove(self, ref: Ref) -> bool:
@@ -113,6 +114,10 @@ class Writes:
         uid = self._put(document)
         self._spaces[name] = Applied(uid, document, digest, time.monotonic())
         return uid
+
+    def _doubt(self, space: Applied) -> None:
+        """It is written again before anything else. It is kept meanwhile, for others that find its namespace gone."""
+        self._spaces[space.document["metadata"]["name"]] = space._replace(at=space.at - STANDS)
 
     def _put(self, document: Document) -> str:
         address = address_of(document)

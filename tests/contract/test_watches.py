@@ -3,15 +3,18 @@
 import random
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from threading import Event
+from threading import Barrier, Event
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from scheduling.cluster import client
 from scheduling.cluster.api import MERGE, path_of
-from scheduling.cluster.port import ClusterPort, Observation
+from scheduling.cluster.port import ClusterError, ClusterPort, Observation
+from scheduling.cluster.writing import job, namespace_document
 from tests.contract.conftest import NOON, Rig
 from tests.contract.launches import JOB_REF, NAME, NOTEBOOK, ROW, TRAINING, WORKSPACE_REF, put_all
 
@@ -171,9 +174,34 @@ def test_a_namespace_that_was_deleted_meanwhile_is_made_again(watched: Rig) -> N
     assert watched.find("Job", "elsewhere", NAME) is not None
 
 
-def put_all_but_the_namespace(port: ClusterPort, launch: Any) -> None:
-    from scheduling.cluster.writing import job
+def test_a_namespace_that_was_deleted_meanwhile_is_made_again_for_all_who_come_at_once(
+    watched: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the cycle puts several at a time: all of them have met the refusal before the first makes it again."""
+    put_all(watched.port, TRAINING)
+    watched.port.remove(JOB_REF)
+    spaces = watched.port._writes._spaces
+    document = namespace_document("elsewhere", "vision")
+    spaces["elsewhere"] = spaces["team-vision"]._replace(document=document)
+    jobs = [job(replace(TRAINING, namespace="elsewhere", workload=UUID(int=number << 96))) for number in range(1, 5)]
+    met, ask = Barrier(len(jobs)), client.Session.ask
 
+    def all_met(session: client.Session, method: str, path: str, **options: Any) -> bytes:
+        try:
+            return ask(session, method, path, **options)
+        except ClusterError as error:
+            if (method, error.status) == ("POST", 404):
+                met.wait(PATIENCE)
+            raise
+
+    monkeypatch.setattr(client.Session, "ask", all_met)
+    with ThreadPoolExecutor(len(jobs)) as several:
+        uids = list(several.map(watched.port.put, jobs))
+
+    assert len(set(uids)) == len(jobs)
+
+
+def put_all_but_the_namespace(port: ClusterPort, launch: Any) -> None:
     port.put(job(launch))
 
 
