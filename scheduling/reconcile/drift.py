@@ -15,6 +15,7 @@ from scheduling.changes import note
 from scheduling.cluster.port import Ref
 from scheduling.models import Placement, Transition, Workload
 from scheduling.planning.facts import Kind, ObjectFact, Phase, PodFact, Reason, WorkloadFact
+from scheduling.planning.packing import CARD_RESOURCES
 from scheduling.planning.pods import live
 from scheduling.reconcile import launch
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from scheduling.reconcile.hands import Hands
 
 UP = (Phase.PLACED, Phase.STARTING, Phase.RUNNING)
-CARDS = "nvidia.com/"  # resources whose units are cards or shares of them
 FIRST_PAUSE, LONGEST_PAUSE = td(minutes=1), td(minutes=30)  # where somebody changes it again and again
 
 
@@ -62,7 +62,7 @@ def astray(fact: WorkloadFact, pods: Sequence[PodFact]) -> list[PodFact]:
 def units(requests: Mapping[str, int] | None) -> int | None:
     if requests is None:
         return None
-    return sum(count for resource, count in requests.items() if resource.startswith(CARDS))
+    return sum(count for resource, count in requests.items() if resource.startswith(CARD_RESOURCES))
 
 
 def put_right(fact: WorkloadFact, text: str, hands: Hands) -> bool:
