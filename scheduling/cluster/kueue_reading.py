@@ -74,6 +74,7 @@ class KueueFact:
     fact: QueueFact
     reserved_at: datetime | None = None
     usage: Mapping[tuple[str, str], F] | None = None  # (flavor, resource) -> units; None: nothing reserved
+    uid: str = ""  # of the Workload itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +164,7 @@ def workload_fact(document: WorkloadDocument) -> KueueFact | None:
         fact=read(document),
         reserved_at=when(reserved.last_transition_time) if reserved and reserved.status == "True" else None,
         usage=usage_of(admission) if admission else None,
+        uid=meta.uid,
     )
 
 
@@ -357,12 +359,14 @@ def holds_workloads(queue: Mapping[str, Any]) -> bool:
 def with_borrowers(facts: Iterable[KueueFact], used: Iterable[Usage]) -> tuple[KueueFact, ...]:
     """The same facts, those marked that run on what others leave unused.
 
-    Kueue says how much a queue borrows, not who: the last to come is the first that it takes back.
+    Kueue says how much a queue borrows, not who: the last to come is the first that it takes back. It knows no time
+    below a second; of those that came in the same one it takes the one with the least uid.
     """
     every = tuple(facts)
     rest = borrowed_now(every, used)
     found = {fact.job: fact for fact in every}
-    newest = sorted((fact for fact in every if fact.usage), key=lambda fact: fact.reserved_at or LONG_AGO, reverse=True)
+    in_use = sorted((fact for fact in every if fact.usage), key=lambda fact: fact.uid)
+    newest = sorted(in_use, key=lambda fact: fact.reserved_at or LONG_AGO, reverse=True)
     for fact in newest:
         keys = [(fact.queue, *key) for key, amount in (fact.usage or {}).items() if amount]
         if fact.fact.standing is Standing.ADMITTED and any(rest.get(key, F(0)) > 0 for key in keys):

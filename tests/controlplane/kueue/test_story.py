@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta as td
 from fractions import Fraction as F
 from typing import Any
@@ -60,6 +61,8 @@ def test_a_team_borrows_what_another_leaves_and_gives_it_back(two_and_two: Harbo
     harbour, world = two_and_two, two_and_two.world
     own = ask(harbour, world.vision, world.robin, "own", count=2)
     running(harbour, own)
+    then = int(time.time())
+    harbour.seen(lambda: int(time.time()) > then, "a new second, as Kueue goes by whole ones")
     first, second = (ask(harbour, world.vision, world.robin, name) for name in ("first", "second"))
     running(harbour, first)
     running(harbour, second)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction as F
 from typing import Any
 
@@ -237,6 +238,19 @@ def test_who_came_last_is_who_borrows() -> None:
     assert found["new"].reason is Reason.BORROWED
     assert "may take them back" in found["new"].text
     assert found["old"].reason is Reason.ADMITTED
+
+
+@pytest.mark.parametrize("listed", [[0, 1, 2], [2, 1, 0], [1, 0, 2]], ids=str)
+def test_of_those_that_came_in_the_same_second_kueue_takes_the_least_uid(listed: list[int]) -> None:
+    every = [
+        replace(fact(reserved_at("08:00"), ADMITTED, job=uid, admission=admission("berth-vision", "1")), uid=uid)
+        for uid in ("a", "b", "c")
+    ]
+    used = [Usage("berth-vision", "h100", "nvidia.com/gpu", F(3), F(1))]
+
+    found = with_borrowers([every[number] for number in listed], used)
+
+    assert [one.uid for one in found if one.fact.borrowed] == ["a"]
 
 
 def test_a_part_that_is_borrowed_counts_for_the_whole_workload() -> None:
