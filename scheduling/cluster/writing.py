@@ -80,6 +80,7 @@ class LaunchFact:
     runtime_class: str = ""  # of the pool, where the GPU runtime is not the node's default
     facts: tuple[tuple[str, str], ...] = ()  # of the tenancy, for the workload itself to read
     route: RouteFact | None = None  # how a workspace is reached from outside; None: not at all
+    none_of: tuple[str, ...] = ()  # resources of which it says that it asks for none
 
 
 def workspace_documents(launch: LaunchFact) -> tuple[Document, ...]:
@@ -217,6 +218,7 @@ def container(launch: LaunchFact) -> Document:
     amounts = {"cpu": f"{launch.cpu_milli}m", "memory": f"{launch.memory_mib}Mi"}
     if holds_cards(launch):
         amounts[launch.resource] = str(launch.count)
+    amounts |= dict.fromkeys(launch.none_of, "0")
     parts: Document = {
         "name": MAIN,
         "image": launch.image,

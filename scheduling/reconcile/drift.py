@@ -25,44 +25,58 @@ if TYPE_CHECKING:
 UP = (Phase.PLACED, Phase.STARTING, Phase.RUNNING)
 FIRST_PAUSE, LONGEST_PAUSE = td(minutes=1), td(minutes=30)  # where somebody changes it again and again
 
+Cards = Mapping[str, int]
+"""Units of one pod by resource."""
+
 
 def drifts(hands: Hands) -> Iterator[tuple[str, Callable[[], bool]]]:
     """The workloads that are not as they were put. Asks the tables for none but these."""
     for fact in hands.look.snapshot.workloads:
-        item = hands.found.objects.get(fact.id)
-        if fact.phase not in UP or item is None:
+        item, placement = hands.found.objects.get(fact.id), hands.look.placements.get(fact.id)
+        if fact.phase not in UP or item is None or placement is None:
             continue
-        text = changed(fact, item) or changed_pods(fact, hands.found.pods.get(fact.id, ()))
+        wanted = {placement.resource: fact.count}
+        text = changed(fact, item, wanted) or changed_pods(hands.found.pods.get(fact.id, ()), wanted)
         if text:
             yield f"put {fact.name} right: {text}", partial(put_right, fact, text, hands)
 
 
-def changed(fact: WorkloadFact, item: ObjectFact) -> str:
+def changed(fact: WorkloadFact, item: ObjectFact, wanted: Cards) -> str:
     """What of the object of this attempt is not as it was put; empty when all of it is."""
     if item.generation != fact.attempt or item.deleting_since is not None or item.complete or item.failed:
         return ""
     if item.replicas > 1 or (item.replicas == 0 and fact.kind is Kind.WORKSPACE):
         return f"it was changed to {item.replicas} pods from outside of this portal; it has 1."
-    asks = units(item.requests)
-    if asks is not None and asks != fact.count:
-        return f"it was changed to ask for {asks} instead of {fact.count} from outside of this portal."
+    if item.requests is not None and cards(item.requests) != wanted:
+        return f"it was changed to ask for {instead(item.requests, wanted)} from outside of this portal."
     return ""
 
 
-def changed_pods(fact: WorkloadFact, pods: Sequence[PodFact]) -> str:
-    found = astray(fact, pods)
-    return f"pod {found[0].name} holds {units(found[0].requests)} instead of {fact.count}." if found else ""
+def changed_pods(pods: Sequence[PodFact], wanted: Cards) -> str:
+    found = astray(pods, wanted)
+    return f"pod {found[0].name} holds {instead(found[0].requests, wanted)}." if found else ""
 
 
-def astray(fact: WorkloadFact, pods: Sequence[PodFact]) -> list[PodFact]:
+def astray(pods: Sequence[PodFact], wanted: Cards) -> list[PodFact]:
     """Its pods that were made while it was changed."""
-    return [pod for pod in pods if live(pod) and units(pod.requests) != fact.count]
+    return [pod for pod in pods if live(pod) and cards(pod.requests) != wanted]
 
 
-def units(requests: Mapping[str, int] | None) -> int | None:
-    if requests is None:
-        return None
-    return sum(count for resource, count in requests.items() if resource.startswith(CARD_RESOURCES))
+def cards(requests: Mapping[str, int]) -> Cards:
+    """Those whose units are cards or parts of them."""
+    return {resource: units for resource, units in requests.items() if resource.startswith(CARD_RESOURCES)}
+
+
+def instead(requests: Mapping[str, int], wanted: Cards) -> str:
+    """ "8 instead of 1"; by their names where it is not only their number."""
+    asks = cards(requests)
+    if asks.keys() <= wanted.keys():
+        return f"{sum(asks.values())} instead of {sum(wanted.values())}"
+    return f"{in_words(asks)} instead of {in_words(wanted)}"
+
+
+def in_words(found: Cards) -> str:
+    return " and ".join(f"{units} {resource}" for resource, units in sorted(found.items()))
 
 
 def put_right(fact: WorkloadFact, text: str, hands: Hands) -> bool:
@@ -72,8 +86,10 @@ def put_right(fact: WorkloadFact, text: str, hands: Hands) -> bool:
     node = hands.found.nodes.get(placement.node) if placement else None
     if placement is None or node is None or row.phase not in UP or _too_soon(row, hands):
         return False
-    launch.put_all(row, placement, node, hands.port)
-    for pod in astray(fact, hands.found.pods.get(row.pk, ())):
+    wanted, item = {placement.resource: fact.count}, hands.object_of(row)
+    strange = cards((item.requests if item else None) or {}).keys() - wanted.keys()
+    launch.put_all(row, placement, node, hands.port, none_of=sorted(strange))
+    for pod in astray(hands.found.pods.get(row.pk, ()), wanted):
         hands.port.remove(Ref("Pod", pod.namespace, pod.name, pod.uid))
     said = f"{text[0].upper()}{text[1:]} That was put right."
     row.refresh_from_db()

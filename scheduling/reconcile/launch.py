@@ -22,9 +22,14 @@ from scheduling.planning.shares import share_words
 NOT_FOUND = 404
 
 
-def put_all(row: Workload, placement: Placement, node: NodeFact, port: ClusterPort) -> None:
-    """Apply the documents of a placed workload, in order. Twice is the same as once."""
-    launch = launch_of(row, placement, node)
+def put_all(
+    row: Workload, placement: Placement, node: NodeFact, port: ClusterPort, *, none_of: Iterable[str] = ()
+) -> None:
+    """Apply the documents of a placed workload, in order. Twice is the same as once.
+
+    `none_of`: resources that somebody else has added; what another manager has set, an apply takes away by no less.
+    """
+    launch = replace(launch_of(row, placement, node), none_of=tuple(none_of))
     write_furnished(row, *put_launch(launch, port))
 
 

@@ -232,6 +232,26 @@ def test_38_a_pod_that_was_made_meanwhile_goes_too(harbour: Harbour, road: Proxy
     assert Placement.objects.filter(workload=row).count() == 1
 
 
+def test_38_a_slice_that_was_made_a_larger_one_is_put_right_and_told(harbour: Harbour, road: Proxy) -> None:
+    """Of one unit as before. What another manager has set, an apply does not take away by leaving it out."""
+    row = harbour.run(flavor="h100-80gb/mig-1g.10gb")
+    path = harbour.object_path(row)
+    document = harbour.document(path)
+    for part in document["spec"]["template"]["spec"]["containers"][0]["resources"].values():
+        part["nvidia.com/mig-3g.40gb"] = part.pop("nvidia.com/mig-1g.10gb")
+    harbour.door.ask("PUT", path, query={"fieldManager": "kubectl-edit"}, body=document)
+
+    harbour.until(lambda: Transition.objects.filter(workload=row, reason="ChangedOutside").exists(), "put right")
+    (told,) = Transition.objects.filter(workload=row, reason="ChangedOutside").values_list("text", flat=True)
+    assert "ask for 1 nvidia.com/mig-3g.40gb instead of 1 nvidia.com/mig-1g.10gb" in told
+    (item,) = harbour.port.observe(harbour.now).objects
+    assert item.requests == {"nvidia.com/mig-1g.10gb": 1}
+    harbour.turn(minutes=5)
+    harbour.settle()
+    assert Transition.objects.filter(workload=row, reason="ChangedOutside").count() == 1, "and stays so"
+    assert harbour.phase(row) == "running"
+
+
 def test_38_more_pods_by_hand_are_put_right(harbour: Harbour, road: Proxy) -> None:
     row = harbour.run()
     path = harbour.object_path(row)

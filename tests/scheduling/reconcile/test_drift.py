@@ -10,22 +10,24 @@ from scheduling.reconcile.drift import astray, changed
 from tests.scheduling.planning.builders import job, pod, statefulset, workload
 
 ONE = workload("a").running_on("n1").having(attempt=1)
-ASKS: dict[str, tuple[dict[str, int] | None, str]] = {  # what one pod of its object asks for, and what is said
-    "as it was put": ({"nvidia.com/gpu": 1}, ""),
-    "a slice": ({"nvidia.com/mig-1g.10gb": 1}, ""),
-    "a card of another maker": ({"amd.com/gpu": 1}, ""),
-    "a network device beside it": ({"nvidia.com/gpu": 1, "nvidia.com/hostdev": 2, "rdma/hca": 1}, ""),
-    "nobody says": (None, ""),
-    "more cards": ({"nvidia.com/gpu": 8}, "ask for 8 instead of 1"),
-    "more cards of another maker": ({"amd.com/gpu": 8}, "ask for 8 instead of 1"),
-    "a card beside its slice": ({"nvidia.com/mig-1g.10gb": 1, "nvidia.com/gpu": 1}, "ask for 2 instead of 1"),
-    "none": ({}, "ask for 0 instead of 1"),
+CARD, SLICE, HALF, OTHER = "nvidia.com/gpu", "nvidia.com/mig-1g.10gb", "nvidia.com/mig-3g.40gb", "amd.com/gpu"
+ASKS: dict[str, tuple[str, dict[str, int] | None, str]] = {  # what it got, what its object asks for, what is said
+    "as it was put": (CARD, {CARD: 1}, ""),
+    "a slice": (SLICE, {SLICE: 1}, ""),
+    "a card of another maker": (OTHER, {OTHER: 1}, ""),
+    "a network device beside it": (CARD, {CARD: 1, "nvidia.com/hostdev": 2, "rdma/hca": 1}, ""),
+    "nobody says": (CARD, None, ""),
+    "more cards": (CARD, {CARD: 8}, "ask for 8 instead of 1"),
+    "more cards of another maker": (OTHER, {OTHER: 8}, "ask for 8 instead of 1"),
+    "a larger slice": (SLICE, {HALF: 1}, f"ask for 1 {HALF} instead of 1 {SLICE}"),
+    "a card beside its slice": (SLICE, {SLICE: 1, CARD: 1}, f"ask for 1 {CARD} and 1 {SLICE} instead of 1 {SLICE}"),
+    "none": (CARD, {}, "ask for 0 instead of 1"),
 }
 
 
-@pytest.mark.parametrize(("asks", "words"), ASKS.values(), ids=ASKS)
-def test_an_object_that_asks_for(asks: dict[str, int] | None, words: str) -> None:
-    said = changed(ONE.fact(), statefulset("a").having(generation=1, requests=asks).fact())
+@pytest.mark.parametrize(("got", "asks", "words"), ASKS.values(), ids=ASKS)
+def test_an_object_that_asks_for(got: str, asks: dict[str, int] | None, words: str) -> None:
+    said = changed(ONE.fact(), statefulset("a").having(generation=1, requests=asks).fact(), {got: 1})
 
     assert words in said
     assert bool(said) is bool(words)
@@ -45,14 +47,13 @@ SHAPES: dict[str, tuple[Any, str]] = {
 def test_an_object_of(thing: Any, words: str) -> None:
     thing = thing if thing.facts["generation"] else thing.having(generation=1)
 
-    said = changed(ONE.fact(), thing.fact())
+    said = changed(ONE.fact(), thing.fact(), {CARD: 1})
 
     assert words in said
     assert bool(said) is bool(words)
 
 
 def test_pods_that_hold_something_else_are_astray_whoever_made_the_card() -> None:
-    right = pod("a", "n1").having(requests={"amd.com/gpu": 1}).fact()
-    wrong = pod("a", "n1").having(requests={"amd.com/gpu": 2}).fact()
+    right, wrong = (pod("a", "n1").having(requests={OTHER: units}).fact() for units in (1, 2))
 
-    assert astray(ONE.fact(), [right, wrong]) == [wrong]
+    assert astray([right, wrong], {OTHER: 1}) == [wrong]
