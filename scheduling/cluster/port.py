@@ -134,7 +134,8 @@ class ClusterPort(Protocol):
         """How far this port has seen and written, for whoever looks next."""
 
     def put(self, document: Document) -> str:
-        """Server-side apply one document under its deterministic name; returns its uid.
+        """Bring one document into the cluster under its deterministic name, by server-side apply or, where its kind
+        is only ever created, by a creation; returns its uid.
 
         Refuses (ClusterError, retry=False) when an object of that name belongs to somebody else.
         """
