@@ -11,15 +11,14 @@ from typing import Any
 from uuid import UUID
 
 from scheduling.cluster.kueue import HOST, essence, queue_name, stock_name
-from scheduling.cluster.kueue_reading import KueueFact
+from scheduling.cluster.kueue_reading import KueueFact, Queues
 from scheduling.cluster.port import ClusterError, ClusterPort, Observation
-from scheduling.cluster.queues import Queues
 from scheduling.connect import port_for
 from scheduling.models import Cluster, Placement, Workload
 from scheduling.planning.facts import Phase, Standing
 from scheduling.planning.shares import number
 from scheduling.queueing import Setup, queues_with_kueue, setup_of
-from scheduling.reconcile.queueing import key_of
+from scheduling.reconcile.queue_work import key_of
 from scheduling.snapshot import flavor_fact
 from tenants.billing.findings import Finding
 

@@ -26,9 +26,10 @@ from scheduling.cluster.circuit import Circuit
 from scheduling.cluster.events import events_of
 from scheduling.cluster.exporters import expositions
 from scheduling.cluster.forcing import remove_by_force
+from scheduling.cluster.kueue_reading import Queues
 from scheduling.cluster.mirror import SILENCE, Mirror
 from scheduling.cluster.port import ClusterError, Document, EventFact, Exposition, Observation, Picture, Ref, WentSilent
-from scheduling.cluster.queues import Queues, look_at_queues
+from scheduling.cluster.queues import look_at_queues
 from scheduling.cluster.strangers import certificate_trouble, is_web_page, not_known, stranger
 from scheduling.cluster.writes import Writes
 from scheduling.cluster.writing import MAIN

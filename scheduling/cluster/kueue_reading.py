@@ -88,6 +88,16 @@ class Usage:
     borrowed: F
 
 
+@dataclass(frozen=True, slots=True)
+class Queues:
+    """What Kueue has of ours. With `trouble` there is no Kueue that we know, and the rest is empty."""
+
+    documents: tuple[Mapping[str, Any], ...] = ()
+    workloads: tuple[KueueFact, ...] = ()
+    used: tuple[Usage, ...] = ()
+    trouble: str = ""
+
+
 PENDING: Mapping[str, tuple[Reason, str]] = {  # QuotaReserved=False by its reason, from 0.19 on
     "NoMatchingFlavor": (Reason.UNKNOWN_FLAVOR, "No kind of cards of this cluster fits it."),
     "WaitingForQuota": (Reason.WAITING_FOR_QUOTA, "The quota that its team could use is held at present."),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from scheduling.planning.facts import NodeFact, ObjectFact, PodFact, Problem
 
 if TYPE_CHECKING:
-    from scheduling.cluster.queues import Queues
+    from scheduling.cluster.kueue_reading import Queues
 
 Document = Mapping[str, Any]
 """A Kubernetes object as plain dicts and lists."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -12,23 +11,13 @@ from scheduling.cluster import names
 from scheduling.cluster.api import Api, document_in, list_path, pages
 from scheduling.cluster.documents import Page
 from scheduling.cluster.kueue import KINDS
-from scheduling.cluster.kueue_reading import KueueFact, Usage, decode_workload, usages, with_borrowers
+from scheduling.cluster.kueue_reading import Queues, decode_workload, usages, with_borrowers
 from scheduling.cluster.port import ClusterError
 
 GROUP = "kueue.x-k8s.io"
 SERVED = "v1beta2"
 NOT_FOUND = 404
 OURS = f"{names.MANAGED_BY}={names.MANAGER}"
-
-
-@dataclass(frozen=True, slots=True)
-class Queues:
-    """What Kueue has of ours. With `trouble` there is no Kueue that we know, and the rest is empty."""
-
-    documents: tuple[Mapping[str, Any], ...] = ()
-    workloads: tuple[KueueFact, ...] = ()
-    used: tuple[Usage, ...] = ()
-    trouble: str = ""
 
 
 def look_at_queues(api: Api) -> Queues:

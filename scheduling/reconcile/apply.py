@@ -18,7 +18,7 @@ from scheduling.cluster.port import ClusterError, ClusterPort
 from scheduling.models import Cluster, Workload
 from scheduling.planning.actions import Action, Cut, Note, Place, Plan, Queue, Reopen, Resize, Sleep, Stop, Withdraw
 from scheduling.planning.facts import Phase, Reason
-from scheduling.reconcile import queueing
+from scheduling.reconcile import queue_work
 from scheduling.reconcile.chores import Done, TakenOver, attempt, still_ours
 from scheduling.reconcile.hands import Hands
 from scheduling.reconcile.lease import Lease
@@ -70,7 +70,7 @@ def carry_out(action: Action, hands: Hands) -> bool:
 @carry_out.register
 def _(action: Queue, hands: Hands) -> bool:
     try:
-        return queueing.hand_over(action.workload, hands)
+        return queue_work.hand_over(action.workload, hands)
     except ClusterError as error:
         if not error.retry:
             blame(action.workload, f"The cluster refused it: {error}", hands)

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from scheduling.cluster.kueue_reading import Queues
 from scheduling.cluster.port import ClusterPort, Document, EventFact, Exposition, Observation, Picture, Ref
-from scheduling.cluster.queues import Queues
 from scheduling.reconcile.lease import Lease
 
 

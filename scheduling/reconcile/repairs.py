@@ -6,7 +6,7 @@ from functools import partial
 from scheduling.models import Placement, Workload
 from scheduling.planning.actions import Place, Plan, Sleep, Stop
 from scheduling.planning.facts import NodeFact, Phase
-from scheduling.reconcile import forced, launch, queueing
+from scheduling.reconcile import forced, launch, queue_work
 from scheduling.reconcile.chores import Chore, attempt, parts, still_ours
 from scheduling.reconcile.drift import drifts
 from scheduling.reconcile.hands import Hands
@@ -29,7 +29,7 @@ def repair(hands: Hands, planned: Plan) -> None:
         still_ours(hands.ours)
         attempt(f"ask node {node.name} for layout {node.cutting_to}", partial(_ask_for, node, hands), hands.done)
     if hands.look.queue is not None:
-        _one_by_one(queueing.repairs(hands.look.queue, hands), hands)
+        _one_by_one(queue_work.repairs(hands.look.queue, hands), hands)
         return
     _put_again(list(_not_arrived(hands)), hands)
     _one_by_one(drifts(hands), hands)

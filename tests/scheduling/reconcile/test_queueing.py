@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from scheduling import snapshot
-from scheduling.cluster.kueue_reading import KueueFact
+from scheduling.cluster.kueue_reading import KueueFact, Queues
 from scheduling.cluster.port import ClusterError
-from scheduling.cluster.queues import Queues
 from scheduling.models import Cluster, NodePool
 from scheduling.planning.facts import QueueFact, Reason, Standing
 from scheduling.queueing import Setup, setup_of
-from scheduling.reconcile import queueing
-from scheduling.reconcile.queueing import Picture, facts_from, left_over, missing
+from scheduling.reconcile import queue_work
+from scheduling.reconcile.queue_work import left_over, missing
+from scheduling.reconcile.queueing import WAITS, Picture, facts_from
 from tests.scheduling.conftest import Harbour
 from tests.scheduling.planning.builders import identity, job, statefulset
 from tests.world import World
@@ -129,7 +129,7 @@ def test_what_was_changed_is_written_again_and_only_that(setup: Setup) -> None:
 
 
 def test_a_write_that_changed_nothing_is_not_repeated(setup: Setup, monkeypatch: Any) -> None:
-    monkeypatch.setattr(queueing, "_vain", {})
+    monkeypatch.setattr(queue_work, "_vain", {})
     documents = there(setup)
     queue = next(one for one in documents if one["metadata"]["name"] == "berth-vision")
     queue["spec"] = {**queue["spec"], "cohortName": "elsewhere"}
@@ -137,7 +137,7 @@ def test_a_write_that_changed_nothing_is_not_repeated(setup: Setup, monkeypatch:
     written: list[Any] = []
     hands = SimpleNamespace(port=SimpleNamespace(put=written.append))
 
-    queueing._write(next(iter(missing(seen))), seen, hands)
+    queue_work._write(next(iter(missing(seen))), seen, hands)
 
     assert list(missing(seen)) == []
     queue["metadata"]["generation"] = 2  # somebody changed it once more
@@ -189,7 +189,7 @@ def test_a_job_in_the_queue_asks_for_the_runtime_class_of_its_pools(
         port=SimpleNamespace(put=put.append),
     )
 
-    assert queueing.hand_over(world.workload("train", kind="job", flavor="whole").pk, hands)
+    assert queue_work.hand_over(world.workload("train", kind="job", flavor="whole").pk, hands)
 
     assert put[-1]["spec"]["suspend"] is True
     assert put[-1]["spec"]["template"]["spec"].get("runtimeClassName") == asked
@@ -199,7 +199,7 @@ def test_kueues_word_is_matched_by_the_jobs_uid_and_not_by_a_label() -> None:
     mine, unmet = job("mine").having(queue="berth").fact(), job("unmet").having(queue="berth").fact()
     going = job("going").having(queue="berth").deleting().fact()
     word = KueueFact("uid-mine", "team-vision", "", QueueFact(Standing.PENDING, Reason.WAITING_FOR_QUOTA, "held"))
-    other = KueueFact("uid-of-somebody-else", "team-vision", "", queueing.WAITS)
+    other = KueueFact("uid-of-somebody-else", "team-vision", "", WAITS)
 
     found = facts_from([word, other], [mine, unmet, going, statefulset("plain").fact()])
 
