@@ -17,12 +17,15 @@ class Bar:
 
     @property
     def words(self) -> str:
-        return f"{self.bar:g}{' yardsticks' if self.name.endswith((PART, RATE, GROWTH)) else ''}"
+        if self.name.endswith(PART) or BESIDE in self.name:
+            return f"{self.bar:g} yardsticks"
+        return f"{self.bar:g}" if self.yardstick == self.bar else f"{self.bar:g} s"
 
 
 PART = ", as a part of the client's"
-RATE = ", beside Kueue's"
-GROWTH = ", beside the begin's"
+BESIDE = ", beside "
+RATE = f"{BESIDE}Kueue's"
+GROWTH = f"{BESIDE}the begin's"
 
 
 def bar_of(name: str, value: float, bar: float, yardstick: float) -> Bar:
@@ -51,3 +54,9 @@ def less_than(name: str, value: float, times: float, yardstick: float) -> Bar:
     """A figure that may be at most so many times what it was before."""
     ratio = value / yardstick
     return Bar(name + GROWTH, round(value, 2), round(yardstick, 2), round(ratio, 3), times, ratio <= times)
+
+
+def beside(name: str, value: float, times: float, yardstick: float, *, whose: str) -> Bar:
+    """A figure that is to be at least so many times somebody else's of the same run."""
+    ratio = value / yardstick
+    return Bar(f"{name}{BESIDE}{whose}", round(value, 4), round(yardstick, 4), round(ratio, 4), times, ratio >= times)

@@ -4,13 +4,14 @@ An action is a value. Applying it twice is the same as applying it once; the ord
 before places, and sentences last.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction as F
 from typing import ClassVar
 from uuid import UUID
 
 from scheduling.planning.facts import Reason
+from scheduling.planning.wording import listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +134,46 @@ class Note:
         return f"{self.workload} waits: {self.text}"
 
 
+@dataclass(frozen=True, slots=True)
+class Recut:
+    """A node's layout before and after, whom that lets in, and what it costs: carried out, or put before a person."""
+
+    node: str
+    pool: str
+    cards: int
+    before: str  # names of MIG configs
+    after: str
+    unmade: Mapping[str, int]  # slices of the whole node that go, and that come; "" is a whole card
+    made: Mapping[str, int]
+    lets_in: tuple[UUID, ...]
+    names: tuple[str, ...]  # theirs, in line
+    served: F  # cards' worth of their work
+    minutes: int  # that the node is out of service
+    lost: F | None  # cards that would have been in use meanwhile; None: nobody knows what is usually asked for
+    agreed: bool  # False: a person is asked first
+
+    def __str__(self) -> str:
+        return self.diff().replace("\n", "; ")
+
+    def diff(self) -> str:
+        """Lines: what changes, with - and + for slices that go and come, whom it lets in, what it costs."""
+        cards = f"{self.cards} card{'' if self.cards == 1 else 's'}"
+        return "\n".join(
+            [
+                f"node {self.node} of pool {self.pool}, {cards}: {self.before or 'uncut'} -> {self.after}",
+                *(f"- {_slices(count, name)}" for name, count in sorted(self.unmade.items())),
+                *(f"+ {_slices(count, name)}" for name, count in sorted(self.made.items())),
+                f"lets in: {listed(self.names)}" if self.names else "lets in: nobody yet, what is usually asked for",
+                f"costs: {cards} out of service for {self.minutes} min{self._lost_words()}",
+            ]
+        )
+
+    def _lost_words(self) -> str:
+        if self.lost is None:
+            return ""
+        return f"; {float(self.lost):.1f} of them would usually be in use meanwhile"
+
+
 Action = Stop | Sleep | Reopen | Cut | Place | Queue | Withdraw | Resize | Note
 
 
@@ -141,10 +182,22 @@ class Plan:
     """All actions of one look at the cluster, in the order in which they are safe."""
 
     actions: tuple[Action, ...]
+    recuts: tuple[Recut, ...] = ()  # what is cut, and what would be if a person agreed
 
     @classmethod
-    def of(cls, actions: Sequence[Action]) -> "Plan":
-        return cls(tuple(sorted(actions, key=lambda action: action.rank)))
+    def of(cls, actions: Sequence[Action], recuts: Sequence[Recut] = ()) -> "Plan":
+        return cls(tuple(sorted(actions, key=lambda action: action.rank)), tuple(recuts))
+
+    @property
+    def proposals(self) -> tuple[Recut, ...]:
+        """Cuts that wait for a person."""
+        return tuple(recut for recut in self.recuts if not recut.agreed)
 
     def __str__(self) -> str:
         return "\n".join(str(action) for action in self.actions) or "nothing to do"
+
+
+def _slices(count: int, profile: str) -> str:
+    if profile:
+        return f"{count} x {profile}"
+    return f"{count} whole card{'' if count == 1 else 's'}"

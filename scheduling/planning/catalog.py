@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 DATA = Path(__file__).with_name("catalog.json")
+MIXED = "cut-"
+INFERRED = frozenset({"rule", "hw-family"})  # grades of what nobody has seen or written of this very board
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,11 @@ class Profile:
     @property
     def base(self) -> bool:
         return not self.attributes
+
+    @property
+    def inferred(self) -> bool:
+        """Are its places taken over from other boards, so that they are to be confirmed on a node first?"""
+        return self.grade in INFERRED
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +134,13 @@ def find(product: str) -> Model | None:
 
 
 def layout(model: Model, config: str) -> Layout | None:
-    """What a MIG config name means on this model; None when it means nothing (or nothing certain) there."""
+    """What a MIG config name means on this model; None when it means nothing (or nothing certain) there.
+
+    The names are the GPU operator's own, and `cut-1x3g.40gb_1x4g.40gb` for any other set: see `mixed_name`.
+    """
     board = model.mig
+    if board is not None and config.startswith(MIXED):
+        return _mixed_layout(board, config)
     if board is None or not config.startswith("all-"):
         return None
     wanted = config.removeprefix("all-")
@@ -140,11 +152,16 @@ def layout(model: Model, config: str) -> Layout | None:
     return _layout(board, config, {profile.name: profile.max_instances}) if profile else None
 
 
+def mixed_name(counts: Mapping[str, int]) -> str:
+    """The config name of a layout of several profiles: what it makes of each card, by name, as a label may spell it."""
+    return MIXED + "_".join(f"{count}x{dotted(name)}" for name, count in sorted(counts.items()))
+
+
 def legal_places(board: MigBoard, profiles: Sequence[Profile]) -> tuple[Slot, ...] | None:
     """One slot for each profile such that all fit on one card together; None proves that no arrangement does."""
     if sum(profile.compute_slices for profile in profiles) > board.compute_slices:
         return None
-    if sum(_takes_media_engines(profile) for profile in profiles) > 1:
+    if sum(takes_media_engines(profile) for profile in profiles) > 1:
         return None
     hardest_first = sorted(range(len(profiles)), key=lambda i: len(profiles[i].placements))
     places = _arrange([profiles[i].placements for i in hardest_first], 0)
@@ -152,6 +169,11 @@ def legal_places(board: MigBoard, profiles: Sequence[Profile]) -> tuple[Slot, ..
         return None
     by_position = dict(zip(hardest_first, places, strict=True))
     return tuple(by_position[i] for i in range(len(profiles)))
+
+
+def takes_media_engines(profile: Profile) -> bool:
+    """Does it take the engines that only one slice of a card can have?"""
+    return any(attribute in ("me", "me.all") for attribute in profile.attributes)
 
 
 def dotted(profile: str) -> str:
@@ -172,8 +194,20 @@ def _arrange(choices: Sequence[Sequence[Slot]], taken: int) -> tuple[Slot, ...] 
     return None
 
 
-def _takes_media_engines(profile: Profile) -> bool:
-    return any(attribute in ("me", "me.all") for attribute in profile.attributes)
+def _mixed_layout(board: MigBoard, config: str) -> Layout | None:
+    """Only under the one name that it has, and only if it fits on a card."""
+    counts: dict[str, int] = {}
+    profiles: list[Profile] = []
+    for part in config.removeprefix(MIXED).split("_"):
+        count, _, name = part.partition("x")
+        profile = board.profile(name)
+        if profile is None or not re.fullmatch("[1-9]", count):
+            return None
+        counts[profile.name] = int(count)
+        profiles += [profile] * int(count)
+    if mixed_name(counts) != config or legal_places(board, profiles) is None:
+        return None
+    return _layout(board, config, counts)
 
 
 def _layout(board: MigBoard, config: str, counts: Mapping[str, int]) -> Layout:

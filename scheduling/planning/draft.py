@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from scheduling.planning.actions import Action, Note, Place, Reopen
+from scheduling.planning.actions import Action, Note, Place, Recut, Reopen
 from scheduling.planning.coming import Coming, cuts_of, nodes_of
-from scheduling.planning.cutting import Cutter, Option, taken_back
+from scheduling.planning.cutting import Cutter, Option, ahead_words, taken_back
 from scheduling.planning.facts import NodeFact, PoolFact, Reason, Snapshot, WorkloadFact
 from scheduling.planning.order import Ledger
 from scheduling.planning.packing import Fleet, Space, key_of, lingering, spaces_of, usable
@@ -17,6 +17,12 @@ from scheduling.planning.waiting import (
     lingering_words,
     unknown_words,
     wrong_count,
+)
+from scheduling.planning.wording import instant
+
+PUT_OFF = "an operator has put off the cut that would let it in, and is asked again when others wait for it too"
+HELD_BACK = (
+    "an empty node could be cut for it, but what is usually asked for needs it as it is; it is cut all the same {0}"
 )
 
 
@@ -30,6 +36,7 @@ class Answer:
     coming: Coming | None = None
     cut: Option | None = None
     bought: PoolFact | None = None
+    proposed: Option | None = None  # a cut for which a person has to be asked
     handed: bool = False  # to the cluster's own queue
 
 
@@ -46,33 +53,57 @@ class Draft:
         self.cuts = cuts_of(snapshot, self.spaces)
         self.coming = nodes_of(snapshot)
         self.ledger = Ledger(snapshot)
-        self.cutter = Cutter(snapshot, self.fleet)
+        self.cutter = Cutter(snapshot, self.fleet, self.cuts)
+        self.asked = Coming()  # what the nodes would offer about whose cut a person is asked
         self.buyer = Buyer(snapshot)
         self.shortage = Shortage(snapshot, self.fleet, self.buyer, self.spaces.values())
         self._lingering = lingering(snapshot)
         self._going = {thing.workload for thing in snapshot.objects if thing.deleting_since is not None}
         self._said: list[Action] = []
+        self._unserved: list[WorkloadFact] = []
+        self._recuts: list[Recut] = []
+        self._questions: dict[str, Option] = {}  # by node
         self._wanted: set[str] = set()  # nodes that are cut or taken back, so neither empty nor spare
 
     def answer(self, need: WorkloadFact, behind: Sequence[WorkloadFact] = ()) -> Answer:
         """What becomes of the next in line; `behind` is who waits after it."""
         there = self._not_yet(need) or self._now(need) or self._taken_back(need)
-        found = there or self._in_a_cut(need, behind) or self._on_a_new_node(need)
-        return found or _no(need, Reason.WAITING_FOR_CAPACITY, self.shortage.words(need))
+        found = there or self._in_a_cut(need, behind) or self._on_a_new_node(need) or self._if_agreed(need, behind)
+        return found or _no(need, Reason.WAITING_FOR_CAPACITY, self.words(need))
+
+    def words(self, need: WorkloadFact) -> str:
+        """Why nothing helps it now."""
+        if not self.cutter.could(need):
+            return self.shortage.words(need)
+        latest = instant(need.phase_since + self.snapshot.cutting.patience)
+        return self.shortage.words(need, cuts=HELD_BACK.format(f"at {latest} at the latest"))
 
     def commit(self, need: WorkloadFact, answer: Answer) -> None:
         self._said.append(answer.said)
         if answer.space is not None:
             self.ledger.take(need)
             self._give(need, answer, answer.space)
+        elif answer.proposed is not None:
+            self._propose(answer.proposed, answer.said, need)
+        else:
+            self._unserved.append(need)
 
     def actions(self) -> list[Action]:
         """Everything but the stops."""
         found: list[Action] = [*self._said, *taken_back(self.snapshot.nodes)]
+        for told in self.cutter.ahead(self._wanted, self._unserved):
+            found.append(ahead_words(told))
+            self._recuts.append(told)
+            self._wanted.add(told.node)
         sizes = Sizes(self.snapshot, self.spaces, self._wanted)
         for pool in sorted(self.snapshot.pools, key=lambda pool: pool.name):
             found += sizes.resize(pool, self.buyer.orders.get(pool.name, Order()))
         return found
+
+    def recuts(self) -> list[Recut]:
+        """Cuts that are made, and cuts that a person is asked about, of nodes that this plan leaves empty."""
+        empty = {name for name, space in self.fleet.spaces.items() if not space.busy}
+        return [told for told in self._recuts if told.agreed or told.node in empty]
 
     # --- Looking: nothing below changes until the answer is committed ---
 
@@ -122,6 +153,18 @@ class Draft:
         text = f"Node {option.node.name} is being cut to {option.layout} for it; it starts when that is done."
         return Answer(Note(need.id, Reason.WAITING_FOR_CUT, text), option.space, cut=option)
 
+    def _if_agreed(self, need: WorkloadFact, behind: Sequence[WorkloadFact]) -> Answer | None:
+        """By a cut that a person has to agree to: only where nothing else helps."""
+        if space := self.asked.best(need):
+            return Answer(Note(need.id, *self.asked.why(space)), proposed=self._questions[space.name])
+        option = self.cutter.proposal(need, self._rivals(need, behind))
+        if option is None:
+            return None
+        if self.cutter.refused(option):
+            return _no(need, Reason.WAITING_FOR_CAPACITY, self.shortage.words(need, cuts=PUT_OFF))
+        text = f"An operator is asked whether node {option.node.name} may be cut to {option.layout} for it."
+        return Answer(Note(need.id, Reason.WAITING_FOR_CUT, text), proposed=option)
+
     def _on_a_new_node(self, need: WorkloadFact) -> Answer | None:
         """On a node that is on its way, or on one more."""
         if space := self.coming.best(need):
@@ -160,8 +203,18 @@ class Draft:
         self._wanted.add(space.name)
         self.leaving.take(space, need)
 
+    def _propose(self, option: Option, said: Place | Note, need: WorkloadFact) -> None:
+        name = option.node.name
+        if name not in self._questions and isinstance(said, Note):
+            self._questions[name] = option
+            self._recuts.append(option.recut)
+            self.cutter.propose(option)
+            self.asked.expect(option.space, said.reason, said.text)
+        self.asked.take(self.asked.fleet.spaces[name], need)
+
     def _cut(self, option: Option, said: Note, need: WorkloadFact) -> None:
         self._said.append(option.cut())
+        self._recuts.append(option.recut)
         self._wanted.add(option.node.name)
         self.fleet.drop(option.node.name)
         self.cuts.expect(option.space, said.reason, said.text)

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from scheduling.planning.coming import REGISTER_LIMIT, shows_cards
 from scheduling.planning.endings import ARRIVAL_GRACE, STALE_GRACE, STOPPING_PATIENCE
-from scheduling.planning.facts import Desired, Kind, NodeFact, Phase, PodFact, Snapshot, WorkloadFact
+from scheduling.planning.facts import CutRules, Desired, Kind, NodeFact, Phase, PodFact, Snapshot, WorkloadFact
 from scheduling.planning.look import Look
 from scheduling.planning.phases import current
 from scheduling.planning.pods import LOST_AFTER
@@ -37,6 +37,7 @@ def instants(snapshot: Snapshot) -> Iterator[datetime]:
     for look in _looks(snapshot):
         yield from _of_wishes(look.workload)
         yield from _of_phase(look)
+        yield from _of_cuts(look.workload, snapshot.cutting)
 
 
 def _looks(snapshot: Snapshot) -> Iterator[Look]:
@@ -88,6 +89,12 @@ def _of_phase(look: Look) -> Iterator[datetime]:
         yield since + STALE_GRACE  # the cluster is asked why there is no pod
         yield since + PODLESS_LIMIT
         yield from (pod.finished_at + PODLESS_LIMIT for pod in look.pods if pod.finished_at is not None)
+
+
+def _of_cuts(workload: WorkloadFact, rules: CutRules) -> Iterator[datetime]:
+    """It has waited so long that a cut for it is not weighed any more."""
+    if workload.phase is Phase.WAITING and rules.usual.get((workload.flavor.model, workload.flavor.capacity)):
+        yield workload.phase_since + rules.patience
 
 
 def _of_absence(workload: WorkloadFact) -> Iterator[datetime]:

@@ -370,6 +370,29 @@ class QuotaFact:
 
 
 @dataclass(frozen=True, slots=True)
+class RefusedCut:
+    """Somebody has said "not now" to a cut of this pool. It holds for whatever would let in nobody else."""
+
+    pool: str
+    lets_in: frozenset[UUID]
+
+
+@dataclass(frozen=True, slots=True)
+class CutRules:
+    """What cutting costs, what demand is to be expected, and what people have said about it."""
+
+    minutes: int = 5  # that a node is out of service for a cut
+    horizon: td = td(hours=6)  # for so long a layout is taken to serve what is usually asked for
+    patience: td = td(minutes=30)  # whoever has waited so long is not weighed against what may come
+    asks: frozenset[str] = frozenset()  # pools whose cuts a person has to agree to
+    agreed: frozenset[tuple[str, str]] = frozenset()  # node and layout
+    refused: tuple[RefusedCut, ...] = ()
+    usual: Mapping[tuple[str, Capacity], Mapping[str, F]] = field(default_factory=dict)
+    """By model and capacity type: how many instances of each profile ("" is a whole card) are usually wanted at a time;
+    what is not said is not known, and then only waiting work counts."""
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """One picture of tables and cluster. Everything that plan() looks at."""
 
@@ -384,4 +407,5 @@ class Snapshot:
     problems: tuple[Problem, ...] = ()
     empty_since: Mapping[str, datetime] = field(default_factory=dict)  # node -> since when it holds none of our pods
     queue: QueueRules | None = None  # where the cluster's own queue admits; None: our plan does
+    cutting: CutRules = field(default_factory=CutRules)
     quotas_change_at: datetime | None = None  # when a grant begins or ends by time alone; None: not foreseen

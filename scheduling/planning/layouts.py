@@ -3,7 +3,7 @@
 A config is what stands under one name in `mig-configs`: a list of entries with devices, mig-enabled and mig-devices.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from scheduling.planning import catalog
 from scheduling.planning.catalog import MigBoard, Model, Profile
@@ -28,6 +28,25 @@ def known(model: Model) -> list[str]:
         return []
     profiles = [f"all-{catalog.dotted(profile.name)}" for profile in model.mig.profiles if profile.base]
     return ["all-disabled", *profiles, "all-balanced"]
+
+
+def config_file(model: Model, names: Sequence[str]) -> dict[str, object]:
+    """What the MIG manager has to be given (config.yaml) so that it knows these layouts, the mixed ones too.
+
+    Raises ValueError with a sentence where a name means nothing on this model.
+    """
+    if problem := refused_names(model, names):
+        raise ValueError(problem.text)
+    configs = {name: [_entry(found.counts)] for name in names if (found := catalog.layout(model, name))}
+    return {"version": "v1", "mig-configs": configs}
+
+
+def inferred_profiles(model: Model, names: Iterable[str]) -> Mapping[str, str]:
+    """Profiles of these layouts whose places nobody has confirmed on this board, with what is known instead."""
+    found = [layout for name in names if (layout := catalog.layout(model, name))]
+    wanted = {name for layout in found for name in layout.counts}
+    profiles = model.mig.profiles if model.mig else ()
+    return {one.name: catalog.grades()[one.grade] for one in profiles if one.name in wanted and one.inferred}
 
 
 def refused_config(model: Model, name: str, config: object) -> Problem | None:
@@ -55,6 +74,12 @@ def refused_slices(model: Model, counts: Mapping[str, object], *, field: str) ->
     if catalog.legal_places(board, profiles) is None:
         return Problem(model.title, field, _no_room(board, model, counts))
     return None
+
+
+def _entry(counts: Mapping[str, int]) -> dict[str, object]:
+    if not counts:
+        return {"devices": "all", "mig-enabled": False, "mig-devices": {}}
+    return {"devices": "all", "mig-enabled": True, "mig-devices": dict(counts)}
 
 
 def _refused_entry(model: Model, field: str, entry: object) -> Problem | None:

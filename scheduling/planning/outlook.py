@@ -55,6 +55,9 @@ def _kind(answer: Answer) -> Literal["now", "waits", "lead"]:
 def _text(answer: Answer, candidate: WorkloadFact, free: int) -> str:
     if answer.cut is not None:
         return f"An empty node would be cut to {answer.cut.layout} for it; it starts when that is done."
+    if answer.proposed is not None:
+        layout = answer.proposed.layout
+        return f"An operator would be asked whether an empty node may be cut to {layout} for it; it starts after that."
     if answer.bought is not None:
         return f"Pool {answer.bought.name} would wake a node for it; it starts when that node shows its cards."
     if not isinstance(answer.said, Place):

@@ -19,7 +19,8 @@ def plan(snapshot: Snapshot) -> Plan:
     """What to do about this picture. From an incomplete one follow sentences only."""
     if not snapshot.complete:
         return Plan.of([_unread(need) for need in in_line(snapshot.workloads)])
-    return Plan.of([*stops(snapshot), *drafted(snapshot).actions()])
+    draft = drafted(snapshot)
+    return Plan.of([*stops(snapshot), *draft.actions()], draft.recuts())
 
 
 def drafted(snapshot: Snapshot) -> Draft:

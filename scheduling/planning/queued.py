@@ -51,9 +51,13 @@ class QueuedDraft(Draft):
         self._said.append(answer.said)
         if answer.space is not None:  # its share is counted since it was handed over
             self._give(need, answer, answer.space)
+        elif answer.proposed is not None:
+            self._propose(answer.proposed, answer.said, need)
         elif answer.handed:
             self._said.append(Queue(need.id, need.share))
             self._take(need)
+        else:
+            self._unserved.append(need)
 
     def over_quota(self, need: WorkloadFact) -> str:
         """Kueue's own to judge, but for models whose sum it cannot keep."""
@@ -68,9 +72,10 @@ class QueuedDraft(Draft):
 
     def _on_its_way(self, need: WorkloadFact, fact: QueueFact, behind: Sequence[WorkloadFact]) -> Answer:
         """Admitted, or about to be. Its share of the quota is counted already."""
-        found = self._now(need) or self._taken_back(need) or self._in_a_cut(need, behind) or self._on_a_new_node(need)
+        there = self._now(need) or self._taken_back(need) or self._in_a_cut(need, behind)
+        found = there or self._on_a_new_node(need) or self._if_agreed(need, behind)
         if found is None:
-            text = f"{fact.text} {self.shortage.words(need)}"
+            text = f"{fact.text} {self.words(need)}"
             return Answer(Note(need.id, Reason.WAITING_FOR_CAPACITY, text))
         if isinstance(found.said, Place):
             return replace(found, said=Note(need.id, fact.reason, fact.text))

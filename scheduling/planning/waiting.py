@@ -25,6 +25,7 @@ from scheduling.planning.shares import number, unit_words
 from scheduling.planning.wording import instant, listed, several
 
 APPROVAL = "It waits for your lead to decide on the quota request that came with it."
+UNCUT = "no empty node could be cut for it"
 UNREADABLE = "The cluster could not be read completely, so nothing is started in this look."
 
 
@@ -48,28 +49,30 @@ class Shortage:
         key = key_of(need.flavor)
         return key in self._pools or key in self._on_nodes
 
-    def words(self, need: WorkloadFact) -> str:
-        """What it needs, what each pool has of that, and when that may change."""
+    def words(self, need: WorkloadFact, *, cuts: str = UNCUT) -> str:
+        """What it needs, what each pool has of that, why no cut helps, and when that may change."""
         where = " on one node" if need.count > 1 else ""
         wanted = f"It needs {unit_words(need.flavor, need.count)}{where} with {_beside(need)}."
         shunned = f" {_refusals(need)}" if need.shunned else ""
-        return f"{wanted} {self._pool_words(need)}{shunned} {self._hope(need)}"
+        return f"{wanted} {self._pool_words(need, cuts)}{shunned} {self._hope(need)}"
 
-    def _pool_words(self, need: WorkloadFact) -> str:
+    def _pool_words(self, need: WorkloadFact, cuts: str) -> str:
         key = key_of(need.flavor)
         stock = self._fleet.stock(key)
         known = {pool.name: pool for pool in self._pools.get(key, ())}
         names = sorted(known.keys() | stock.keys())
-        parts = [_stock_words(name, stock.get(name), need) + self._outs(known.get(name), need) for name in names[:2]]
+        parts = [
+            _stock_words(name, stock.get(name), need) + self._outs(known.get(name), need, cuts) for name in names[:2]
+        ]
         if len(names) > 2:
             parts.append(f"{len(names) - 2} more pools cannot hold it now either.")
         return " ".join(parts)
 
-    def _outs(self, pool: PoolFact | None, need: WorkloadFact) -> str:
+    def _outs(self, pool: PoolFact | None, need: WorkloadFact, cuts: str) -> str:
         """Why neither a cut nor a new node helps."""
         if pool is None:
             return "."
-        uncut = "; no empty node could be cut for it" if pool.layouts else ""
+        uncut = f"; {cuts}" if pool.layouts else ""
         return f"{uncut}{self._growth(pool, need)}."
 
     def _growth(self, pool: PoolFact, need: WorkloadFact) -> str:

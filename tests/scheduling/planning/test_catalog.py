@@ -1,5 +1,6 @@
 """The models that we know, and the geometry of MIG."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction as F
@@ -8,6 +9,7 @@ import pytest
 
 from scheduling.planning import catalog
 from scheduling.planning.catalog import MigBoard, Model, Profile, Slot
+from scheduling.planning.slices import axis
 
 SPELLINGS = {
     "GFD, whole": ("NVIDIA-H100-80GB-HBM3", "h100-80gb"),
@@ -158,9 +160,42 @@ def test_a_layout(key: str, name: str, counts: dict[str, int], stranded: F) -> N
     assert (layout.counts, layout.stranded, layout.whole) == (counts, stranded, not counts)
 
 
+def test_a_layout_of_several_profiles_is_named_by_what_it_makes() -> None:
+    name = catalog.mixed_name({"4g.40gb": 1, "3g.40gb": 1})
+
+    assert name == "cut-1x3g.40gb_1x4g.40gb"
+    assert catalog.mixed_name({"1g.10gb+me": 1}) == "cut-1x1g.10gb.me"
+    model = catalog.model("h100-80gb")
+    assert model is not None
+    assert catalog.layout(model, name) == catalog.Layout(name, {"3g.40gb": 1, "4g.40gb": 1}, F(0))
+
+
+@pytest.mark.parametrize("one", boards(), ids=lambda one: one.key)
+def test_every_way_to_fill_a_card_has_a_name_that_a_label_takes(one: Model) -> None:
+    assert one.mig is not None
+    for way in axis(one.mig).ways(axis(one.mig).spots):
+        name = catalog.mixed_name(way)
+        layout = catalog.layout(one, name)
+        assert layout is not None
+        assert layout.counts == way
+        assert re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])", name)
+
+
+def test_only_what_nobody_has_seen_is_inferred() -> None:
+    assert {one.name for one in board("h100-80gb").profiles if one.inferred} == set()
+    assert all(one.inferred for one in board("b300-269gb").profiles)
+
+
 @pytest.mark.parametrize(
     ("key", "name"),
     [
+        ("h100-80gb", "cut-1x4g.40gb_1x3g.40gb"),  # not the name that it has
+        ("h100-80gb", "cut-2x4g.40gb"),
+        ("h100-80gb", "cut-01x4g.40gb"),
+        ("h100-80gb", "cut-1x4g.40gb_1x4g.40gb"),
+        ("h100-80gb", "cut-4g.40gb"),
+        ("h100-80gb", "cut-"),
+        ("a10g-24gb", "cut-1x1g.10gb"),
         ("h100-80gb", "all-1g.5gb"),
         ("h100-80gb", "all-enabled"),
         ("h100-80gb", "all-"),

@@ -5,7 +5,14 @@ from typing import Any
 import pytest
 
 from scheduling.planning import catalog
-from scheduling.planning.layouts import known, refused_config, refused_names, refused_slices
+from scheduling.planning.layouts import (
+    config_file,
+    inferred_profiles,
+    known,
+    refused_config,
+    refused_names,
+    refused_slices,
+)
 
 
 def model(key: str = "a100-40gb") -> catalog.Model:
@@ -90,3 +97,36 @@ def test_a_pool_may_be_cut_to_what_its_model_knows() -> None:
 def test_a_model_without_mig_knows_no_layouts() -> None:
     assert known(model("t4-16gb")) == []
     assert refused_names(model("t4-16gb"), ["all-disabled"]) is not None
+
+
+def test_the_mig_manager_is_given_what_each_name_means() -> None:
+    file = config_file(model(), ["all-disabled", "all-1g.5gb", "cut-1x3g.20gb_1x4g.20gb"])
+
+    assert file["version"] == "v1"
+    assert file["mig-configs"] == {
+        "all-disabled": [{"devices": "all", "mig-enabled": False, "mig-devices": {}}],
+        "all-1g.5gb": [{"devices": "all", "mig-enabled": True, "mig-devices": {"1g.5gb": 7}}],
+        "cut-1x3g.20gb_1x4g.20gb": [
+            {"devices": "all", "mig-enabled": True, "mig-devices": {"3g.20gb": 1, "4g.20gb": 1}}
+        ],
+    }
+    for name, config in file["mig-configs"].items():
+        assert refused_config(model(), name, config) is None
+
+
+def test_no_file_is_written_for_a_name_that_means_nothing() -> None:
+    with pytest.raises(ValueError, match=r"cut-2x4g\.20gb is no layout of A100 40GB"):
+        config_file(model(), ["cut-2x4g.20gb"])
+
+
+def test_a_mixed_layout_may_be_named_in_a_pool() -> None:
+    assert refused_names(model(), ["cut-1x3g.20gb_1x4g.20gb"]) is None
+    assert refused_names(model(), ["cut-1x3g.20gb_3x2g.10gb"]) is not None
+
+
+def test_the_operator_is_told_which_profiles_are_inferred() -> None:
+    assert inferred_profiles(model(), known(model())) == {}
+    assert inferred_profiles(model("b300-269gb"), ["all-1g.34gb", "nonsense"]) == {
+        "1g.34gb": "inferred from the family pattern; confirm on a node before relying on it"
+    }
+    assert inferred_profiles(model("t4-16gb"), ["all-disabled"]) == {}
