@@ -24,7 +24,7 @@ from scheduling.planning.actions import Cut, Recut, Reopen
 from scheduling.planning.carrying import Yard
 from scheduling.planning.coming import Coming, being_cut, recut, shows_cards, staying
 from scheduling.planning.facts import Capacity, NodeFact, PoolFact, Problem, Sharing, Snapshot, WorkloadFact
-from scheduling.planning.packing import Fleet, Key, Space, usable
+from scheduling.planning.packing import Fleet, Key, Space, key_of, usable
 from scheduling.planning.shares import share_words
 from scheduling.planning.weighing import Slices, Terms, won, worth_it_ahead
 from scheduling.planning.wording import several
@@ -71,6 +71,10 @@ class Cutter:
         self._fleet = fleet
         self._cuts = cuts
         self._proposed: set[str] = set()  # nodes that a person is asked about
+        self._yards: dict[tuple[str, Capacity], Yard] = {}
+        self._hopeless: set[tuple[object, ...]] = (
+            set()
+        )  # what no empty node serves in any layout, nor will in this plan
         self._pools = {pool.name: pool for pool in snapshot.pools if pool.sharing is Sharing.MIG and pool.layouts}
         self._staying = {pool.name for pool in snapshot.pools if _keeps(pool, snapshot.nodes)}
         self._nodes: defaultdict[str, list[NodeFact]] = defaultdict(list)
@@ -89,7 +93,7 @@ class Cutter:
 
     def could(self, need: WorkloadFact) -> bool:
         """Is there an empty node that a cut, for which nobody has to be asked, would make fit?"""
-        return any(not self._asks(node, layout) for node, layout in self._choices(need))
+        return any(not self._asks(node, layout) for node, layout in self._found(need))
 
     def refused(self, option: Option) -> bool:
         """Has somebody said "not now" to letting these in? Others among them make it another question."""
@@ -98,6 +102,12 @@ class Cutter:
 
     def propose(self, option: Option) -> None:
         self._proposed.add(option.node.name)
+
+    def made(self, option: Option) -> None:
+        """From now on the node counts as it will be."""
+        model, before, after = option.node.model, option.node.mig_config, option.layout
+        yard = self._yards.get((model, option.node.capacity), NOTHING)
+        yard.move(_slices(model, before), _slices(model, after), option.node.cards)
 
     def ahead(self, kept: Collection[str], unserved: Sequence[WorkloadFact]) -> Iterator[Recut]:
         """Cuts of empty nodes for which nobody waits. `kept` are nodes with which the plan has something else to do;
@@ -110,12 +120,12 @@ class Cutter:
                 if self._rules.usual.get((model, capacity)):
                     waits = [one for one in unserved if (one.flavor.model, one.flavor.capacity) == (model, capacity)]
                     free = [one for one in nodes if one.capacity is capacity and self._free(one, kept, waits)]
-                    yield from self._settled(free, self._yard(model, capacity))
+                    yield from self._settled(free, self._counted(model, capacity))
 
     # --- Choosing ---
 
     def _best(self, need: WorkloadFact, behind: Iterable[WorkloadFact], *, asking: bool) -> Option | None:
-        choices = [(node, one) for node, one in self._choices(need) if self._asks(node, one) is asking]
+        choices = [(node, one) for node, one in self._found(need) if self._asks(node, one) is asking]
         if not choices:
             return None
         rivals = list(islice(behind, LOOK_AHEAD))
@@ -124,6 +134,16 @@ class Cutter:
         if self._now - need.phase_since < self._rules.patience:
             options = [option for option in options if option.won > 0]
         return min(options, key=lambda option: option.rank, default=None)
+
+    def _found(self, need: WorkloadFact) -> list[tuple[NodeFact, str]]:
+        """All choices. Nodes only fill while a plan is made, so what finds none is not looked for again."""
+        shape = (key_of(need.flavor), need.count, need.cpu_milli, need.memory_mib, need.cuda)
+        if shape in self._hopeless:
+            return []
+        found = list(self._choices(need))
+        if not found and not need.shunned:
+            self._hopeless.add(shape)
+        return found
 
     def _choices(self, need: WorkloadFact) -> Iterator[tuple[NodeFact, str]]:
         """Empty nodes, one of those that are alike, with the layouts that would serve the need."""
@@ -206,6 +226,11 @@ class Cutter:
         return best
 
     def _yard(self, model: str, capacity: Capacity) -> Yard:
+        if (model, capacity) not in self._yards:
+            self._yards[model, capacity] = self._counted(model, capacity)
+        return self._yards[model, capacity]
+
+    def _counted(self, model: str, capacity: Capacity) -> Yard:
         """What there is of this kind of card, with what the nodes that are being cut will have."""
         usual = self._rules.usual.get((model, capacity))
         known = catalog.model(model)

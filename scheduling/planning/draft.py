@@ -215,6 +215,7 @@ class Draft:
     def _cut(self, option: Option, said: Note, need: WorkloadFact) -> None:
         self._said.append(option.cut())
         self._recuts.append(option.recut)
+        self.cutter.made(option)
         self._wanted.add(option.node.name)
         self.fleet.drop(option.node.name)
         self.cuts.expect(option.space, said.reason, said.text)

@@ -20,7 +20,8 @@ YARDSTICK = "import django, decimal; django.setup(); sum(decimal.Decimal(i) for 
 class Command(Console):
     help = (
         "Measure what was promised: story (start-up, the whole story, how fast an open page hears), "
-        "cluster (reading a large one, calls, pace, and from a click to its pod; takes some minutes)."
+        "cluster (reading a large one, calls, pace, and from a click to its pod; takes some minutes), "
+        "planning (how many slices find room, how much work where cards are cut anew; a minute)."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -64,6 +65,13 @@ def cluster() -> list[Bar]:
     return bars()
 
 
+def planning() -> list[Bar]:
+    """How well the planner does what can be counted: no cluster, no tables, one process."""
+    from portal.bench.slices import bars  # noqa: PLC0415  only where it is asked for
+
+    return bars()
+
+
 def timed_yardstick() -> float:
     """Seconds that this machine takes, now, for a fixed piece of Python: starting Django and two million additions."""
     started = time.monotonic()
@@ -76,4 +84,4 @@ def held(bar: Bar) -> str:
     return "yes" if bar.holds else "no"
 
 
-BENCHES: Mapping[str, Callable[[], list[Bar]]] = {"cluster": cluster, "story": story}
+BENCHES: Mapping[str, Callable[[], list[Bar]]] = {"cluster": cluster, "planning": planning, "story": story}
