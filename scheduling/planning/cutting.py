@@ -43,7 +43,6 @@ class Option:
     lets_in: tuple[WorkloadFact, ...]  # waiting work that it will hold, in line
     won: F  # card-minutes
     change: int  # instances per card that are made or unmade
-    recut: Recut
 
     @property
     def rank(self) -> tuple[F, int, int, str, str]:
@@ -72,9 +71,7 @@ class Cutter:
         self._cuts = cuts
         self._proposed: set[str] = set()  # nodes that a person is asked about
         self._yards: dict[tuple[str, Capacity], Yard] = {}
-        self._hopeless: set[tuple[object, ...]] = (
-            set()
-        )  # what no empty node serves in any layout, nor will in this plan
+        self._hopeless: set[tuple[object, ...]] = set()  # what no empty node would serve, nor will in this plan
         self._pools = {pool.name: pool for pool in snapshot.pools if pool.sharing is Sharing.MIG and pool.layouts}
         self._staying = {pool.name for pool in snapshot.pools if _keeps(pool, snapshot.nodes)}
         self._nodes: defaultdict[str, list[NodeFact]] = defaultdict(list)
@@ -99,6 +96,11 @@ class Cutter:
         """Has somebody said "not now" to letting these in? Others among them make it another question."""
         who = {one.id for one in option.lets_in}
         return any(one.pool == option.node.pool and who <= one.lets_in for one in self._rules.refused)
+
+    def told(self, option: Option) -> Recut:
+        """For people: to be asked before it is made."""
+        yard = self._yard(option.node.model, option.node.capacity)
+        return self._told(option.node, option.layout, yard, option.lets_in)
 
     def propose(self, option: Option) -> None:
         self._proposed.add(option.node.name)
@@ -174,8 +176,7 @@ class Cutter:
         served = sum((one.share for one in lets_in), F(0))
         before, after = _slices(node.model, node.mig_config), _slices(node.model, layout)
         worth = won(yard, self._terms, before, after, node.cards, served)
-        told = self._told(node, layout, yard, lets_in)
-        return Option(node, layout, self._cut(node, layout), lets_in, worth, _change(before, after), told)
+        return Option(node, layout, self._cut(node, layout), lets_in, worth, _change(before, after))
 
     def _serve(self, space: Space, need: WorkloadFact, rivals: Sequence[WorkloadFact]) -> tuple[WorkloadFact, ...]:
         """Fill a trial space in the order of the line; work that fits on a present node does not count."""

@@ -63,7 +63,7 @@ class Draft:
         self._unserved: list[WorkloadFact] = []
         self._recuts: list[Recut] = []
         self._questions: dict[str, Option] = {}  # by node
-        self._wanted: set[str] = set()  # nodes that are cut or taken back, so neither empty nor spare
+        self._wanted: set[str] = set()  # nodes that are cut or taken back, or asked about, so neither empty nor spare
 
     def answer(self, need: WorkloadFact, behind: Sequence[WorkloadFact] = ()) -> Answer:
         """What becomes of the next in line; `behind` is who waits after it."""
@@ -85,7 +85,7 @@ class Draft:
             self._give(need, answer, answer.space)
         elif answer.proposed is not None:
             self._propose(answer.proposed, answer.said, need)
-        else:
+        elif isinstance(answer.said, Note) and answer.said.reason is Reason.WAITING_FOR_CAPACITY:
             self._unserved.append(need)
 
     def actions(self) -> list[Action]:
@@ -207,14 +207,15 @@ class Draft:
         name = option.node.name
         if name not in self._questions and isinstance(said, Note):
             self._questions[name] = option
-            self._recuts.append(option.recut)
+            self._recuts.append(self.cutter.told(option))
+            self._wanted.add(name)
             self.cutter.propose(option)
             self.asked.expect(option.space, said.reason, said.text)
         self.asked.take(self.asked.fleet.spaces[name], need)
 
     def _cut(self, option: Option, said: Note, need: WorkloadFact) -> None:
         self._said.append(option.cut())
-        self._recuts.append(option.recut)
+        self._recuts.append(self.cutter.told(option))
         self.cutter.made(option)
         self._wanted.add(option.node.name)
         self.fleet.drop(option.node.name)

@@ -56,7 +56,7 @@ class QueuedDraft(Draft):
         elif answer.handed:
             self._said.append(Queue(need.id, need.share))
             self._take(need)
-        else:
+        elif isinstance(answer.said, Note) and answer.said.reason is Reason.WAITING_FOR_CAPACITY:
             self._unserved.append(need)
 
     def over_quota(self, need: WorkloadFact) -> str:

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scheduling.planning import catalog
-from scheduling.planning.actions import Cut, Note, Plan, Recut
+from scheduling.planning.actions import Cut, Note, Plan, Recut, Withdraw
 from scheduling.planning.coming import Coming
 from scheduling.planning.cutting import Cutter
 from scheduling.planning.due import next_due
@@ -185,6 +185,16 @@ AHEAD: dict[str, tuple[CutRules, list[Piece], list[tuple[str, str]]]] = {
         [host("n1"), slice_of("w", "1g.5gb")],
         [],
     ),
+    "a node that may yet be cut for who waits is left alone": (
+        usually(_1g=40, _2g=9),
+        [host("n1", "all-2g.10gb"), slice_of("w", "3g.20gb", 1)],
+        [],
+    ),
+    "but not for who may not start anyway": (
+        usually(_3g=2),
+        [host("n1"), slice_of("w", "2g.10gb").having(approval_pending=True)],
+        [("n1", "all-3g.20gb")],
+    ),
     "a cordoned node is left alone": (usually(_3g=2), [host("n1").cordoned()], []),
     "in a pool whose operator wants to be asked nothing is cut ahead": (
         usually(_3g=2, asks=frozenset({"mig"})),
@@ -319,6 +329,17 @@ def test_a_node_that_gets_work_in_the_same_plan_is_no_question() -> None:
     found = planned(host("n1"), BIG, slice_of("small", "1g.5gb", 1), rules=ASKING)
 
     assert found.proposals == ()
+
+
+def test_a_node_is_not_given_back_while_somebody_is_asked_about_it() -> None:
+    full = pool("mig").a100(1).mig("all-1g.5gb", *LAYOUTS).nodes(1, of=1)
+    picture = replace(look(full, host("n1"), BIG, empty={"n1": 60}), cutting=ASKING)
+
+    asked, put_off = plan(picture), plan(replace(picture, cutting=refused("big")))
+
+    assert [told.node for told in asked.proposals] == ["n1"]
+    assert [type(one) for one in asked.actions] == [Note]
+    assert [one.node for one in put_off.actions if isinstance(one, Withdraw)] == ["n1"]
 
 
 def test_the_request_form_says_that_somebody_would_be_asked() -> None:
