@@ -19,13 +19,19 @@ class Bar:
     def words(self) -> str:
         if self.name.endswith(PART) or BESIDE in self.name:
             return f"{self.bar:g} yardsticks"
-        return f"{self.bar:g}" if self.yardstick == self.bar else f"{self.bar:g} s"
+        if self.yardstick == self.bar or self.name.startswith(PLAIN):
+            return f"{self.bar:g}"
+        return f"{self.bar:g} s"
 
 
+PLAIN = "openb"  # figures that are no times, beside a yardstick that bounds nothing
 PART = ", as a part of the client's"
 BESIDE = ", beside "
 RATE = f"{BESIDE}Kueue's"
 GROWTH = f"{BESIDE}the begin's"
+BEST_FIT = f"{BESIDE}best fit's"
+FGD = f"{BESIDE}FGD's"
+LARGE = 999.0  # a ratio to nothing
 
 
 def bar_of(name: str, value: float, bar: float, yardstick: float) -> Bar:
@@ -60,3 +66,14 @@ def beside(name: str, value: float, times: float, yardstick: float, *, whose: st
     """A figure that is to be at least so many times somebody else's of the same run."""
     ratio = value / yardstick
     return Bar(f"{name}{BESIDE}{whose}", round(value, 4), round(yardstick, 4), round(ratio, 4), times, ratio >= times)
+
+
+def no_less(name: str, value: float, least: float, yardstick: float) -> Bar:
+    """A figure that has to be at least so much, whatever its yardstick is."""
+    return Bar(name, round(value, 3), round(yardstick, 3), round(value / yardstick, 4), least, value >= least)
+
+
+def loss_beside(name: str, value: float, times: float, yardstick: float) -> Bar:
+    """A loss that may be at most so many times its yardstick's, which its name tells; nothing lost always holds."""
+    ratio = value / yardstick if yardstick else LARGE if value else 0.0
+    return Bar(name, round(value, 4), round(yardstick, 4), round(ratio, 4), times, value <= times * yardstick)

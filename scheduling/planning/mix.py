@@ -60,6 +60,11 @@ class Habit:
         if self._weight > LARGEST:
             self._shrink()
 
+    def know(self, mix: Mix, requests: float = HALF_LIFE) -> None:
+        """Count a mix that is known as if so many requests of it had just been seen."""
+        for ask, part in zip(mix.asks, mix.parts, strict=True):
+            self._counts[ask] = self._counts.get(ask, 0.0) + part * requests * self._weight
+
     def mix(self, least: float = LEAST) -> Mix | None:
         """What is usually asked for; None while too few requests were seen."""
         if sum(self._counts.values()) < least * self._weight:

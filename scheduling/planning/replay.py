@@ -67,11 +67,14 @@ def in_random_order(hosts: Sequence[Host], random: np.random.Generator) -> Hosts
     return Hosts([hosts[number] for number in random.permutation(len(hosts)).tolist()])
 
 
-def offered(asks: Sequence[Ask], until: float, random: np.random.Generator) -> Iterator[Ask]:
-    """All of them shuffled, then more drawn from them, until so many thousandths of cards have been asked for."""
+def offered(asks: Sequence[Ask], until: float | None, random: np.random.Generator) -> Iterator[Ask]:
+    """All of them shuffled, then more drawn from them, until so many thousandths of cards have been asked for.
+
+    Without such a number, or where nobody asks for cards, each is offered once.
+    """
     asked = 0
     order = random.permutation(len(asks)).tolist()
-    if not any(ask.total for ask in asks):
+    if until is None or not any(ask.total for ask in asks):
         yield from (asks[number] for number in order)
         return
     for number in count():

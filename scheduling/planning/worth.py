@@ -27,9 +27,11 @@ LITTLE = 1e-12  # instead of nothing asked for at all
 class Weights:
     """How the parts of the cost stand to each other; the unit is a thousandth of a card."""
 
-    cards: float = 1e4  # of the value lost on the card
+    cards: float = 3e3  # of the value lost on the card
     fuller: float = 1e-3  # of the card's free thousandths: of equals the fuller card
     rooms: float = 10.0  # of the room lost for requests of several cards
+    reuse: float = 2.0  # more of that, where all work leaves again: a room that is kept serves many times
+    hope: float = 0.5  # of a room for which a card is missing, and as much again for each further one
     scarcity: float = 0.003  # of the price that scarce models cost more
     floor: float = 0.003  # of what is left of a model, as a part of the fleet
     steepness: float = 1.5
@@ -65,6 +67,7 @@ class Worth:
         self._price = self.prices(hosts)
         most = int(hosts.cards.max()) if len(hosts) else 0
         self._rooms, self._room_weights = _rooms(self.asks, parts * weights.rooms, most)
+        self._hopes = _hopes(self._rooms[0], self._room_weights, weights.hope, most)
 
     def column(self, view: View) -> Column:
         on_cards = self._lost[:, view.free] if len(view.free) else np.zeros((len(self._lost), 1))
@@ -111,23 +114,25 @@ class Worth:
         cards, cpu, memory = self._rooms
         whole = sum(free == WHOLE for free in state.free)
         has = (cards <= whole) & (cpu <= state.cpu_milli) & (memory <= state.memory_mib)
-        return float(self._room_weights[has].sum())
+        return float(self._room_weights[has].sum() + self._hopes[len(state.free), whole])
 
-    def _rooms_lost(self, view: View, card: Integers) -> Floats | float:
+    def _rooms_lost(self, view: View, card: Integers) -> Floats:
         """Room for requests of several cards, before and after each kind of request."""
         cards, cpu, memory = self._rooms
         whole = view.free == WHOLE
         count = int(whole.sum())
+        left = count - self.asks.several - (self._lone & whole[card])
+        hopes = self._hopes[len(view.free)]
+        hope: Floats = hopes[count] - hopes[np.maximum(left, 0)]
         open_now = np.flatnonzero((cards <= count) & (cpu <= view.cpu) & (memory <= view.memory))
         if not len(open_now):
-            return 0.0
+            return hope
         weights = self._room_weights[open_now]
-        left = count - self.asks.several - (self._lone & whole[card])
         still = cards[open_now] <= left[:, None]
         still &= cpu[open_now] <= (view.cpu - self.asks.cpu)[:, None]
         still &= memory[open_now] <= (view.memory - self.asks.memory)[:, None]
         found: Floats = weights.sum() - still @ weights
-        return found
+        return found + hope
 
 
 def _per_milli(asks: Asks, parts: Floats) -> tuple[float, float]:
@@ -178,3 +183,12 @@ def _rooms(asks: Asks, weights: Floats, most: int) -> tuple[tuple[Integers, Inte
     table = np.array(sorted(needs), dtype=np.int64).reshape(len(needs), 3)
     exact = np.round(np.array([needs[need] for need in sorted(needs)]) * GRAIN) / GRAIN
     return (table[:, 0], table[:, 1], table[:, 2]), exact
+
+
+def _hopes(needs: Integers, weights: Floats, hope: float, most: int) -> Floats:
+    """Rooms for which cards are missing, on a node with so many cards (row), so many of them whole (column)."""
+    found = np.zeros((most + 1, most + 1))
+    for need, weight in zip(needs.tolist(), weights.tolist(), strict=True):
+        found[need:, :need] += weight * hope ** np.arange(need, 0, -1)
+    exact: Floats = np.round(found * GRAIN) / GRAIN
+    return exact
