@@ -38,6 +38,7 @@ class View(NamedTuple):
     cpu: int
     memory: int
     model: int  # its number
+    kind: int  # the number of what it is when it is empty
 
     @property
     def whole(self) -> int:
@@ -47,7 +48,7 @@ class View(NamedTuple):
     @property
     def key(self) -> tuple[bytes, int, int, int]:
         """Hosts with the same key are worth the same for everything."""
-        return self.free.tobytes(), self.cpu, self.memory, self.model
+        return self.free.tobytes(), self.cpu, self.memory, self.kind
 
 
 class Hosts:
@@ -64,6 +65,9 @@ class Hosts:
         for number, host in enumerate(hosts):
             self.free[number, : host.cards] = WHOLE
         self.capacity = int(self.cards.sum()) * WHOLE
+        kinds: dict[Host, int] = {}
+        self.kind = np.array([kinds.setdefault(host._replace(name=""), len(kinds)) for host in hosts], dtype=np.int64)
+        self.kinds = tuple(kinds)  # hosts without a name
         self._largest = (self.cpu.copy(), self.memory.copy())
 
     def __len__(self) -> int:
@@ -76,7 +80,7 @@ class Hosts:
 
     def view(self, host: int) -> View:
         free = self.free[host, : self.cards[host]]
-        return View(free, int(self.cpu[host]), int(self.memory[host]), int(self.model[host]))
+        return View(free, int(self.cpu[host]), int(self.memory[host]), int(self.model[host]), int(self.kind[host]))
 
     def fitting(self, ask: Ask) -> Flags:
         """Which hosts have room for it now."""

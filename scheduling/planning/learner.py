@@ -1,27 +1,19 @@
-"""The packing policy at work: a board whose judge is made anew from what has been asked for, and has left, lately."""
-
-from dataclasses import replace
+"""The packing policy at work: a board whose judge is made anew from what has been asked for lately."""
 
 from scheduling.planning.board import Board
 from scheduling.planning.hosts import Hosts, Seat
-from scheduling.planning.mix import HALF_LIFE, Ask, Habit, Mix
+from scheduling.planning.mix import Ask, Habit, Mix
 from scheduling.planning.worth import USUAL, Weights, Worth
 
 RELEARN = 5_000  # requests
 
 
 class Learner:
-    """Places by worth as soon as it knows a mix, by best fit until then. Knows no request before it comes.
+    """Places by worth as soon as it knows a mix, by best fit until then. Knows no request before it comes."""
 
-    `churn` is how many placements leave for one that comes, lately: 0 in a fleet that only fills, 1 in a steady one.
-    """
-
-    def __init__(
-        self, hosts: Hosts, mix: Mix | None = None, weights: Weights = USUAL, relearn: int = RELEARN, churn: float = 0.0
-    ) -> None:
+    def __init__(self, hosts: Hosts, mix: Mix | None = None, weights: Weights = USUAL, relearn: int = RELEARN) -> None:
         self.hosts = hosts
         self.weights = weights
-        self.churn = churn
         self.habit = Habit()
         self._relearn = relearn
         self._asked = 0
@@ -32,13 +24,9 @@ class Learner:
 
     def place(self, ask: Ask) -> Seat | None:
         self._learn(ask)
-        seat = self.board.place(ask)
-        if seat is not None:
-            self.churn -= self.churn / HALF_LIFE
-        return seat
+        return self.board.place(ask)
 
     def release(self, seat: Seat) -> None:
-        self.churn = min(1.0, self.churn + 1 / HALF_LIFE)
         self.board.release(seat)
 
     def _learn(self, ask: Ask) -> None:
@@ -51,6 +39,4 @@ class Learner:
                 self.board.judge_by(self._judge(mix))
 
     def _judge(self, mix: Mix | None) -> Worth | None:
-        """Rooms for requests of several cards count for more where all work leaves again."""
-        rooms = self.weights.rooms * (1.0 + self.weights.reuse * round(self.churn, 2))
-        return Worth(mix, self.hosts, replace(self.weights, rooms=rooms)) if mix is not None else None
+        return Worth(mix, self.hosts, self.weights) if mix is not None else None

@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 LEAST = 300  # weighed requests: from 500 a mix is as good as the truth, from 200 it cost 0.8 points of the fleet
-HALF_LIFE = 4_000  # requests after which one counts half
+HALF_LIFE = 20_000  # requests after which one counts half: what is rare but needs a whole node is not forgotten
 LARGEST = 2.0**200
 WHOLE = 1000  # milli of one card
 

@@ -6,6 +6,7 @@ get scarce, and the room for requests of several cards. See docs/decisions/0020-
 numbers come from and what was tried.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from scheduling.planning.board import Column
 from scheduling.planning.cardvalue import card_values
-from scheduling.planning.hosts import Asks, Flags, Floats, Hosts, Integers, View
+from scheduling.planning.hosts import Asks, Flags, Floats, Host, Hosts, Integers, View
 from scheduling.planning.mix import WHOLE, Mix
 
 # Pods use less CPU and memory for a card than the mean, or as much.
@@ -29,8 +30,8 @@ class Weights:
 
     cards: float = 3e3  # of the value lost on the card
     fuller: float = 1e-3  # of the card's free thousandths: of equals the fuller card
-    rooms: float = 10.0  # of the room lost for requests of several cards
-    reuse: float = 2.0  # more of that, where all work leaves again: a room that is kept serves many times
+    rooms: float = 15.0  # of the room lost for requests of several cards
+    rarity: float = 0.5  # of the part of the fleet that could give such a room: its inverse's power
     hope: float = 0.5  # of a room for which a card is missing, and as much again for each further one
     scarcity: float = 0.003  # of the price that scarce models cost more
     floor: float = 0.003  # of what is left of a model, as a part of the fleet
@@ -47,6 +48,12 @@ class State(NamedTuple):
     free: tuple[int, ...]  # thousandths, by card
     cpu_milli: int
     memory_mib: int
+    kind: int  # of host, as the fleet numbers them
+
+    @classmethod
+    def of(cls, hosts: Hosts, host: int) -> "State":
+        view = hosts.view(host)
+        return cls(hosts.models[view.model], tuple(view.free.tolist()), view.cpu, view.memory, view.kind)
 
 
 class Worth:
@@ -66,8 +73,11 @@ class Worth:
         self._models = hosts.models
         self._price = self.prices(hosts)
         most = int(hosts.cards.max()) if len(hosts) else 0
-        self._rooms, self._room_weights = _rooms(self.asks, parts * weights.rooms, most)
-        self._hopes = _hopes(self._rooms[0], self._room_weights, weights.hope, most)
+        self._rooms, self._room_weights = _rooms(
+            self.asks, parts * weights.rooms / _reach(self.asks, hosts) ** weights.rarity, most
+        )
+        self._hopes = _hopes(self._rooms, self._room_weights, weights.hope, hosts.kinds)
+        self._open_weights = _exact(self._room_weights * (1.0 - weights.hope))
 
     def column(self, view: View) -> Column:
         on_cards = self._lost[:, view.free] if len(view.free) else np.zeros((len(self._lost), 1))
@@ -114,7 +124,7 @@ class Worth:
         cards, cpu, memory = self._rooms
         whole = sum(free == WHOLE for free in state.free)
         has = (cards <= whole) & (cpu <= state.cpu_milli) & (memory <= state.memory_mib)
-        return float(self._room_weights[has].sum() + self._hopes[len(state.free), whole])
+        return float(self._open_weights[has].sum() + self._hopes[state.kind, whole])
 
     def _rooms_lost(self, view: View, card: Integers) -> Floats:
         """Room for requests of several cards, before and after each kind of request."""
@@ -122,12 +132,12 @@ class Worth:
         whole = view.free == WHOLE
         count = int(whole.sum())
         left = count - self.asks.several - (self._lone & whole[card])
-        hopes = self._hopes[len(view.free)]
+        hopes = self._hopes[view.kind]
         hope: Floats = hopes[count] - hopes[np.maximum(left, 0)]
         open_now = np.flatnonzero((cards <= count) & (cpu <= view.cpu) & (memory <= view.memory))
         if not len(open_now):
             return hope
-        weights = self._room_weights[open_now]
+        weights = self._open_weights[open_now]
         still = cards[open_now] <= left[:, None]
         still &= cpu[open_now] <= (view.cpu - self.asks.cpu)[:, None]
         still &= memory[open_now] <= (view.memory - self.asks.memory)[:, None]
@@ -172,6 +182,15 @@ def _wishes(asks: Asks, parts: Floats) -> tuple[list[Flags], list[float]]:
     return [models for models, _ in found.values()], [wanted / total for _, wanted in found.values()]
 
 
+def _reach(asks: Asks, hosts: Hosts) -> Floats:
+    """The part of all cards on hosts that have room for the request while they are empty; infinite where none has."""
+    found = np.full(len(asks.all), np.inf)
+    for row in np.flatnonzero(asks.several).tolist():
+        cards = int(hosts.cards[hosts.could_fit(asks.all[row])].sum())
+        found[row] = cards * WHOLE / hosts.capacity if cards else np.inf
+    return found
+
+
 def _rooms(asks: Asks, weights: Floats, most: int) -> tuple[tuple[Integers, Integers, Integers], Floats]:
     """Needs of the first, second, … request of each kind with several cards on one node, as cards, CPU and memory."""
     needs: dict[tuple[int, int, int], float] = {}
@@ -181,14 +200,21 @@ def _rooms(asks: Asks, weights: Floats, most: int) -> tuple[tuple[Integers, Inte
             need = (times * cards, times * cpu, times * memory)
             needs[need] = needs.get(need, 0.0) + float(weights[row]) * WHOLE * cards
     table = np.array(sorted(needs), dtype=np.int64).reshape(len(needs), 3)
-    exact = np.round(np.array([needs[need] for need in sorted(needs)]) * GRAIN) / GRAIN
-    return (table[:, 0], table[:, 1], table[:, 2]), exact
+    return (table[:, 0], table[:, 1], table[:, 2]), np.array([needs[need] for need in sorted(needs)])
 
 
-def _hopes(needs: Integers, weights: Floats, hope: float, most: int) -> Floats:
-    """Rooms for which cards are missing, on a node with so many cards (row), so many of them whole (column)."""
-    found = np.zeros((most + 1, most + 1))
-    for need, weight in zip(needs.tolist(), weights.tolist(), strict=True):
-        found[need:, :need] += weight * hope ** np.arange(need, 0, -1)
-    exact: Floats = np.round(found * GRAIN) / GRAIN
-    return exact
+def _hopes(rooms: tuple[Integers, Integers, Integers], weights: Floats, hope: float, kinds: Sequence[Host]) -> Floats:
+    """What rooms are worth that a host of this kind (row) may have again, with so many cards whole (column)."""
+    most = max((kind.cards for kind in kinds), default=0)
+    found = np.zeros((len(kinds), most + 1))
+    for row, kind in enumerate(kinds):
+        could = (rooms[0] <= kind.cards) & (rooms[1] <= kind.cpu_milli) & (rooms[2] <= kind.memory_mib)
+        for need, weight in zip(rooms[0][could].tolist(), weights[could].tolist(), strict=True):
+            found[row] += weight * hope ** np.maximum(1, need - np.arange(most + 1))
+    return _exact(found)
+
+
+def _exact(numbers: Floats) -> Floats:
+    """Multiples of a power of two, whose sums are the same in any order."""
+    found: Floats = np.round(numbers * GRAIN) / GRAIN
+    return found

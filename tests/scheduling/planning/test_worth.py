@@ -166,9 +166,9 @@ def test_one_cost_is_the_cost_in_the_table(course: list[tuple[Ask, int, int]], a
     if seat is None or ask.cards == 0:
         return
     expected = table.costs(judge.asks.row[ask])[seat.host]
-    before = state_of(table.hosts, seat.host)
+    before = State.of(table.hosts, seat.host)
     table.take(seat)
-    assert judge.cost(before, state_of(table.hosts, seat.host)) == pytest.approx(expected)
+    assert judge.cost(before, State.of(table.hosts, seat.host)) == pytest.approx(expected)
 
 
 def test_a_learner_packs_by_best_fit_until_it_knows_enough() -> None:
@@ -179,11 +179,6 @@ def test_a_learner_packs_by_best_fit_until_it_knows_enough() -> None:
         if seat is not None:
             learner.release(seat)
     assert set(learner.board.judge.asks.all) == set(KINDS[:3])
-
-
-def state_of(hosts: Hosts, host: int) -> State:
-    free = tuple(hosts.view(host).free.tolist())
-    return State(FLEET[host].model, free, int(hosts.cpu[host]), int(hosts.memory[host]))
 
 
 def fresh(table: Board) -> Board:
