@@ -91,10 +91,10 @@ def allocated_bars(trace: str, least: Allocated, ours: list[Arrivals], fgds: lis
 
 
 def speed_bar(runs: list[Arrivals]) -> Bar:
-    """Of the slowest trace's best run: one core each, and others may have slowed some."""
+    """The mean of all runs, each on a core of its own; the fastest is the yardstick."""
     best = max(run.per_second for run in runs)
-    slowest = mean(run.per_second for run in runs)
-    return no_less("openb, requests decided in a second of one core, mean of all runs", slowest, PER_SECOND, best)
+    usual = mean(run.per_second for run in runs)
+    return no_less("openb, requests decided in a second of one core, mean of all runs", usual, PER_SECOND, best)
 
 
 def leaving(effort: Effort) -> list[Bar]:

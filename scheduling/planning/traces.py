@@ -10,6 +10,7 @@ from scheduling.planning.mix import WHOLE, Ask
 
 HOST_FIELDS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
 POD_FIELDS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
+TIMES = ("creation_time", "deletion_time", "scheduled_time")
 LARGEST = 2**40  # of anything
 MOST_CARDS = 64
 
@@ -63,9 +64,8 @@ def read_pods(text: str) -> tuple[list[Pod], list[Problem]]:
     problems: list[Problem] = []
     for where, row in _rows(text, POD_FIELDS, problems):
         try:
-            pods.append(
-                Pod(row["name"], _ask(row), *map(_time(row), ("creation_time", "deletion_time", "scheduled_time")))
-            )
+            times = (_time(row, field) for field in TIMES)
+            pods.append(Pod(row["name"], _ask(row), *times))
         except Odd as odd:
             problems.append(Problem(where, odd.field, odd.text))
     return pods, problems
@@ -116,5 +116,6 @@ def _whole(row: Mapping[str, str], field: str, most: int = LARGEST) -> int:
     return int(text or 0)
 
 
-def _time(row: Mapping[str, str]):  # type: ignore[no-untyped-def]
-    return lambda field: int(row[field]) if row.get(field, "").isdigit() else None
+def _time(row: Mapping[str, str], field: str) -> int | None:
+    text = row.get(field, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(LARGEST)) else None

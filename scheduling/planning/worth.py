@@ -30,10 +30,10 @@ class Weights:
 
     cards: float = 3e3  # of the value lost on the card
     fuller: float = 1e-3  # of the card's free thousandths: of equals the fuller card
-    rooms: float = 15.0  # of the room lost for requests of several cards
-    rarity: float = 0.5  # of the part of the fleet that could give such a room: its inverse's power
-    hope: float = 0.5  # of a room for which a card is missing, and as much again for each further one
-    scarcity: float = 0.003  # of the price that scarce models cost more
+    rooms: float = 0.7  # of the room lost for requests of several cards
+    rarity: float = 0.7  # of the part of the fleet that could give such a room: its inverse's power
+    hope: float = 0.6  # of a room for which a card is missing, and as much again for each further one
+    scarcity: float = 0.1  # of the price that scarce models cost more
     floor: float = 0.003  # of what is left of a model, as a part of the fleet
     steepness: float = 1.5
 
@@ -73,9 +73,7 @@ class Worth:
         self._models = hosts.models
         self._price = self.prices(hosts)
         most = int(hosts.cards.max()) if len(hosts) else 0
-        self._rooms, self._room_weights = _rooms(
-            self.asks, parts * weights.rooms / _reach(self.asks, hosts) ** weights.rarity, most
-        )
+        self._rooms, self._room_weights = _rooms(self.asks, _wanted_rooms(self.asks, parts, hosts, weights), most)
         self._hopes = _hopes(self._rooms, self._room_weights, weights.hope, hosts.kinds)
         self._open_weights = _exact(self._room_weights * (1.0 - weights.hope))
 
@@ -106,7 +104,8 @@ class Worth:
         for models, part in zip(self._wishes, self._wanted, strict=True):
             scarce = max(0.0, left[models].sum() / capacity) + self.weights.floor
             prices[models] += self.weights.scarcity * part * scarce**-self.weights.steepness
-        return prices
+        found: Floats = prices / prices.min(initial=np.inf)
+        return found
 
     def cost(self, before: State, after: State) -> float:
         """The same for one change of one node, at the prices of the fleet as it was when this was made."""
@@ -180,6 +179,16 @@ def _wishes(asks: Asks, parts: Floats) -> tuple[list[Flags], list[float]]:
         _, before = found.get(models.tobytes(), (models, 0.0))
         found[models.tobytes()] = (models, before + float(parts[row]) * float(asks.total[row]))
     return [models for models, _ in found.values()], [wanted / total for _, wanted in found.values()]
+
+
+def _wanted_rooms(asks: Asks, parts: Floats, hosts: Hosts, weights: Weights) -> Floats:
+    """The weight of a card of a room, by request: the square root of how often so many cards are asked for at once,
+    shared out among those requests by their parts, and more where few hosts could give the room."""
+    often = np.zeros(int(asks.cards.max(initial=0)) + 1)
+    np.add.at(often, asks.cards, parts)
+    shared = parts / np.sqrt(np.maximum(often[asks.cards], LITTLE))
+    found: Floats = weights.rooms * shared / _reach(asks, hosts) ** weights.rarity
+    return found
 
 
 def _reach(asks: Asks, hosts: Hosts) -> Floats:
