@@ -38,14 +38,13 @@ def share_prices(sizes: Integers, wanted: Floats) -> Floats:
     count = len(sizes)
     inverse: Floats = np.diag(1.0 / (WHOLE // sizes))  # of the basis: at first, cards cut into one size each
     amounts = inverse @ wanted
-    costs = np.ones(count)
     for _ in range(MOST_STEPS * count):
-        prices = costs @ inverse
-        cost, column = _entering(sizes, prices)
-        if column is None:
+        best, last = knapsack(sizes, inverse.sum(axis=0))
+        if best[WHOLE] <= 1.0 + EPSILON:
             break
-        _pivot(inverse, amounts, costs, cost, column)
-    prices = np.maximum(costs @ inverse, 0.0)
+        _pivot(inverse, amounts, _pattern(sizes, last))
+    # A size of which too much would be cut costs less than nothing for a while: then the best pattern does without it.
+    prices = np.maximum(inverse.sum(axis=0), 0.0)
     dearest = knapsack(sizes, prices)[0][WHOLE]
     found: Floats = prices / max(1.0, dearest)
     return found
@@ -67,19 +66,6 @@ def knapsack(sizes: Integers, prices: Floats) -> tuple[Floats, Integers]:
     return np.repeat(best[::step], step)[: WHOLE + 1], last
 
 
-def _entering(sizes: Integers, prices: Floats) -> tuple[float, Floats | None]:
-    """What would lower the number of cards: a size without its surplus, or a pattern worth more than a card."""
-    lowest = int(prices.argmin())
-    if prices[lowest] < -EPSILON:
-        column = np.zeros(len(sizes))
-        column[lowest] = -1.0
-        return 0.0, column
-    best, last = knapsack(sizes, prices)
-    if best[WHOLE] <= 1.0 + EPSILON:
-        return 0.0, None
-    return 1.0, _pattern(sizes, last)
-
-
 def _pattern(sizes: Integers, last: Integers) -> Floats:
     """How many of each size the best filling of one card holds."""
     found = np.zeros(len(sizes))
@@ -93,9 +79,9 @@ def _pattern(sizes: Integers, last: Integers) -> Floats:
     return found
 
 
-def _pivot(inverse: Floats, amounts: Floats, costs: Floats, cost: float, column: Floats) -> None:
-    """The column enters the basis in place of the one that runs out first; all three change in place."""
-    direction = inverse @ column
+def _pivot(inverse: Floats, amounts: Floats, pattern: Floats) -> None:
+    """The pattern enters the basis in place of the one that runs out first; both change in place."""
+    direction = inverse @ pattern
     ratios = np.full(len(direction), np.inf)
     rising = direction > EPSILON
     ratios[rising] = amounts[rising] / direction[rising]
@@ -107,4 +93,3 @@ def _pivot(inverse: Floats, amounts: Floats, costs: Floats, cost: float, column:
     inverse[others] -= np.outer(direction[others], inverse[leaving])
     amounts[others] -= direction[others] * amounts[leaving]
     np.maximum(amounts, 0.0, out=amounts)
-    costs[leaving] = cost

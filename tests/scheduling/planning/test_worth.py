@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations_with_replacement
+from itertools import combinations, combinations_with_replacement, product
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scheduling.planning.board import Board
-from scheduling.planning.cardvalue import card_values
+from scheduling.planning.cardvalue import card_values, share_prices
 from scheduling.planning.hosts import Host, Hosts, Seat
 from scheduling.planning.learner import Learner
 from scheduling.planning.mix import Ask, Mix, mix_of
@@ -61,6 +61,36 @@ def test_no_set_of_shares_that_fits_a_card_is_worth_more_than_the_card(shares: d
         for sizes in combinations_with_replacement(sorted(shares), number):
             if sum(sizes) <= 1000:
                 assert sum(values[size] for size in sizes) <= values[sum(sizes)] + 1e-6
+
+
+@CALM
+@given(
+    st.lists(st.integers(201, 999), min_size=3, max_size=3, unique=True),
+    st.lists(st.integers(1, 30), min_size=3, max_size=3),
+)
+def test_the_prices_are_the_best_of_all_corners(sizes: list[int], wanted: list[int]) -> None:
+    """Three sizes: every corner of the prices that no card exceeds, found by solving three equations at a time."""
+    patterns = [row for row in product(range(5), repeat=3) if sum(map(int.__mul__, row, sorted(sizes))) <= 1000]
+    planes = np.array([*patterns[1:], *np.eye(3)])
+    levels = np.array([1.0] * (len(patterns) - 1) + [0.0] * 3)
+    chosen = np.array(list(combinations(range(len(planes)), 3)))
+    solvable = chosen[abs(np.linalg.det(planes[chosen])) > 1e-9]
+    corners = np.linalg.solve(planes[solvable], levels[solvable][..., None])[..., 0]
+    allowed = corners[(corners >= -1e-9).all(axis=1) & (corners @ planes[:-3].T <= 1 + 1e-9).all(axis=1)]
+    weights = np.array(wanted, dtype=float)
+
+    assert share_prices(np.array(sorted(sizes)), weights) @ weights == pytest.approx((allowed @ weights).max())
+
+
+def test_a_model_that_nobody_insists_on_costs_the_plain_price_however_full_the_fleet_is() -> None:
+    wishes = mix_of([(SHARE, 0.5), (Ask(4_000, 8_000, 1, 1000, frozenset({"V100"})), 0.5)])
+    table = board(wishes)
+    empty = dict(zip(table.hosts.models, table.judge.prices(table.hosts), strict=True))
+    while table.place(ONE) is not None:
+        pass
+    full = dict(zip(table.hosts.models, table.judge.prices(table.hosts), strict=True))
+    assert empty["G2"] == full["G2"] == 1.0
+    assert full["V100"] > empty["V100"] > 1.0
 
 
 def board(mix: Mix | None = USUAL_MIX) -> Board:
