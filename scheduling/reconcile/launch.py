@@ -72,6 +72,11 @@ def no_way_in(kind: str, error: ClusterError) -> str:
     return f"No address could be made for it: {error}"
 
 
+def write_furnished(row: Workload, address: str, problem: str) -> None:
+    """All of this attempt is in the cluster; where it is reached, or why not."""
+    write_all_furnished([(row, (address, problem))])
+
+
 def write_all_furnished(found: Iterable[tuple[Workload, tuple[str, str]]]) -> None:
     """The same for many; those of whom the same is to be said are written together."""
     alike: defaultdict[tuple[int, str, str], list[UUID]] = defaultdict(list)
@@ -80,12 +85,6 @@ def write_all_furnished(found: Iterable[tuple[Workload, tuple[str, str]]]) -> No
     for (attempt, address, problem), pks in alike.items():
         rows = Workload.objects.filter(pk__in=pks, attempt=attempt)
         rows.update(furnished=attempt, address=address, address_problem=problem)
-
-
-def write_furnished(row: Workload, address: str, problem: str) -> None:
-    """All of this attempt is in the cluster; where it is reached, or why not."""
-    facts = {"furnished": row.attempt, "address": address, "address_problem": problem[:300]}
-    Workload.objects.filter(pk=row.pk).update(**facts)
 
 
 def queue_all(row: Workload, stock: str, resource: str, runtime_class: str, port: ClusterPort) -> None:

@@ -72,10 +72,6 @@ BY_PLURAL = {kind.plural: kind for kind in KINDS}
 BY_TYPE = {(kind.api_version, kind.kind): kind for kind in KINDS}
 
 
-def kind_of(document: Document) -> Kind | None:
-    return BY_TYPE.get((str(document.get("apiVersion", "")), str(document.get("kind", ""))))
-
-
 def key_of(document: Document) -> Key:
     """The key of a stored document; KeyError for one of a kind that is not served."""
     kind = BY_TYPE[document["apiVersion"], document["kind"]]
